@@ -1,0 +1,129 @@
+"""Every error keyplan raises on purpose.
+
+    KeyplanError
+    ├── ModelError            the model says something wrong; carries every problem with its line
+    ├── ArgumentError         a call has a wrong, missing or unknown argument (also a ValueError)
+    │   └── RangeError        a value left the range of its type during a write
+    ├── CursorError           a cursor that this pattern did not hand out
+    ├── UnsupportedError      the engine cannot do what was asked; said before anything runs
+    ├── UnknownEngineError    no engine of that name
+    ├── MissingDriverError    the engine's driver is not installed; names the extra
+    ├── DesignError           no design, or a lock file that is not ours
+    ├── DesignMismatchError   the server holds another design than the one to be run
+    └── EngineError           the engine answered with an error
+        ├── ConflictError     the row is there already, or an `if` is false
+        ├── ThrottledError    the engine refused for want of capacity, beyond the retry budget
+        ├── UnavailableError  the engine cannot be reached or is locked
+        ├── AccessError       credentials or permissions are wrong
+        ├── StorageError      not a database, read-only, disk full, corrupt
+        └── UncertainError    the reply was lost, and repeating the write might apply it twice
+
+Messages read *where: what is wrong; what to do*, and never hold credentials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One thing that is wrong with a model, and where."""
+
+    line: int
+    message: str
+    file: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.file or 'model'}:{self.line}" if self.line else (self.file or "model")
+        return f"{where}: {self.message}"
+
+
+class KeyplanError(Exception):
+    """The base of everything keyplan raises on purpose."""
+
+
+class ModelError(KeyplanError):
+    """A model with problems; all of them are in `problems`, in order of their lines."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class ArgumentError(KeyplanError, ValueError):
+    """A call whose arguments do not fit the pattern or write."""
+
+
+class RangeError(ArgumentError):
+    """A write that would leave the range of a field's type; nothing was written."""
+
+
+class CursorError(ArgumentError):
+    """A cursor that was not handed out by this pattern of this model."""
+
+
+class UnsupportedError(KeyplanError):
+    """Something the engine or the design cannot do, said before anything runs."""
+
+
+class UnknownEngineError(KeyplanError):
+    """An engine name or URL scheme that no installed engine has."""
+
+
+class MissingDriverError(KeyplanError):
+    """An engine whose driver is not installed."""
+
+
+class DesignError(KeyplanError):
+    """A design that cannot be found, read or used."""
+
+
+class DesignMismatchError(DesignError):
+    """The server holds another design than the one to be run."""
+
+
+class EngineError(KeyplanError):
+    """An error the engine answered with."""
+
+    retryable = False
+
+
+class ConflictError(EngineError):
+    """The row exists already, or the condition of the write does not hold."""
+
+
+class ThrottledError(EngineError):
+    """The engine refused for want of capacity."""
+
+    retryable = True
+
+
+class UnavailableError(EngineError):
+    """The engine cannot be reached, or stays locked by somebody else."""
+
+    retryable = True
+
+
+class AccessError(EngineError):
+    """Credentials or permissions are wrong or have expired."""
+
+
+class StorageError(EngineError):
+    """The engine's storage is not usable: not a database, read-only, full or corrupt."""
+
+
+class UncertainError(EngineError):
+    """The reply was lost; the write may or may not have happened."""
+
+
+def nearest(name: str, known: Sequence[str] | set[str] | dict[str, object]) -> str:
+    """A hint with the closest known name, or an empty string.
+
+    >>> nearest("usr", ["user", "order"])
+    "; did you mean 'user'?"
+    """
+    found = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"; did you mean '{found[0]}'?" if found else ""

@@ -1,0 +1,1 @@
+"""What the user wants: entities, patterns and writes, read from YAML or built in Python."""

@@ -1,0 +1,76 @@
+"""The types of values, and what a value of each looks like in Python.
+
+| type | canonical Python value | ordered by |
+|---|---|---|
+| string, text | str | code point |
+| bytes | bytes | unsigned bytes |
+| json | what `json.loads` gives | not ordered |
+| int | int | number |
+| decimal | Decimal with exactly the scale's digits | number |
+| float | float | number |
+| bool | bool | false < true |
+| enum | str | code point |
+| date | datetime.date | time |
+| timestamp | datetime in UTC, whole milliseconds | time |
+| uuid | uuid.UUID | unsigned bytes |
+| ulid | str, 26 upper-case characters | text, which equals unsigned bytes |
+| set | frozenset of scalars | not ordered |
+| list | tuple of scalars | not ordered |
+
+Missing is None everywhere inside keyplan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SCALARS = (
+    "string",
+    "text",
+    "bytes",
+    "json",
+    "int",
+    "decimal",
+    "float",
+    "bool",
+    "enum",
+    "date",
+    "timestamp",
+    "uuid",
+    "ulid",
+)
+COLLECTIONS = ("set", "list")
+
+
+@dataclass(frozen=True)
+class Type:
+    """The type of a field: a scalar, or a set or list of one."""
+
+    kind: str
+    size: float = 0.0
+    """Average bytes of a string, text, bytes or json; average length of a set or list."""
+    most: int | None = None
+    """Greatest bytes of a string, text, bytes or json; greatest length of a set or list."""
+    scale: int = 0
+    """Digits after the point of a decimal."""
+    values: tuple[tuple[str, float], ...] = ()
+    """The values of an enum with their shares, which sum to 1; of a bool, ('true', share)."""
+    of: Type | None = None
+    """The type of a set's or list's elements."""
+
+    @property
+    def is_collection(self) -> bool:
+        return self.kind in COLLECTIONS
+
+    @property
+    def is_ordered(self) -> bool:
+        return self.kind not in ("json", "set", "list")
+
+    def __str__(self) -> str:
+        if self.kind == "enum":
+            return f"enum({', '.join(name for name, _ in self.values)})"
+        if self.kind == "decimal":
+            return f"decimal({self.scale})"
+        if self.of is not None:
+            return f"{self.kind}({self.of})"
+        return self.kind
