@@ -1,0 +1,37 @@
+"""The registry: which engines there are, loaded only when asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from keyplan.errors import UnknownEngineError, nearest
+
+if TYPE_CHECKING:
+    from keyplan.engines.base import Engine
+
+BUILTIN = ("dynamodb", "sqlite")
+
+
+def engine_names() -> tuple[str, ...]:
+    """The names of all engines."""
+    return BUILTIN
+
+
+def get_engine(name: str) -> Engine:
+    """The engine of that name; its driver is not imported yet."""
+    if name not in BUILTIN:
+        known = ", ".join(BUILTIN)
+        raise UnknownEngineError(f"no engine '{name}'{nearest(name, BUILTIN)}; there are {known}")
+    engine: Engine = import_module(f"keyplan.engines.{name}").ENGINE
+    return engine
+
+
+def engine_for_url(url: str) -> Engine:
+    """The engine that a URL's scheme belongs to."""
+    scheme = url.partition(":")[0].lower()
+    for name in BUILTIN:
+        engine = get_engine(name)
+        if scheme in engine.schemes:
+            return engine
+    raise UnknownEngineError(f"no engine for '{scheme}:'; URLs begin with one of {', '.join(BUILTIN)}")

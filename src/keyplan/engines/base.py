@@ -1,0 +1,223 @@
+"""What an engine is: the contract that everything else is written against.
+
+The design-time half (kinds, fit, costs, pack) is data and pure functions; the run-time half is a codec, which turns
+spans and edits into requests and replies into rows, and a port, which sends requests and is the only thing that
+knows the driver.
+
+Plans, writes, apply, load and verify are generators (`Proc`) that yield rounds of independent requests and are
+sent the replies; `store/pump.py` drives them, sync or async.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from keyplan.errors import EngineError
+from keyplan.model.model import Model
+from keyplan.plan.design import Design, Structure
+from keyplan.plan.edits import Edit
+from keyplan.plan.steps import Search
+from keyplan.plan.view import View
+
+if TYPE_CHECKING:
+    from keyplan.engines.work import CostModel
+
+T = TypeVar("T")
+
+Request = Any
+"""Whatever the engine's port takes; only the engine's own codec and port look inside."""
+Reply = Any
+"""What the port answers, or an EngineError in its place, so that half a round survives."""
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Wait so many seconds before going on; yielded instead of a round."""
+
+    seconds: float
+
+
+Round = Sequence[Request]
+Proc = Generator["Round | Pause", Sequence[Reply], T]
+
+
+@dataclass(slots=True)
+class Span:
+    """A contiguous range of one partition, in values.
+
+    `prefix` fixes the first sort parts. `low` and `high` bound the parts after it: a bound of n values compares with
+    the first n of them, and an open bound leaves out the entries equal to it in those n.
+    """
+
+    partition: tuple[Any, ...]
+    prefix: tuple[Any, ...] = ()
+    low: tuple[Any, ...] | None = None
+    low_open: bool = False
+    high: tuple[Any, ...] | None = None
+    high_open: bool = False
+    starts: str | None = None
+    """begins_with: the part after the prefix starts with this text; low and high may narrow it further."""
+
+
+@dataclass(slots=True)
+class Ask:
+    """A request and the spans (by number) that it covers; a batch covers several."""
+
+    request: Request
+    spans: Sequence[int]
+
+
+@dataclass(slots=True)
+class Answer:
+    """The rows per span of the Ask, in the order of its spans, and the Ask that continues it, if there is more."""
+
+    rows: Sequence[list[Row]]
+    more: Ask | None = None
+
+
+class Reader(ABC):
+    """A `Search`, compiled once at open."""
+
+    @abstractmethod
+    def ask(self, spans: Sequence[Span], limit: int | None, *, strong: bool) -> list[Ask]:
+        """Requests for the entries of these spans, at most `limit` per span (before any filter), in the Search's
+        direction. A span without partition values on a view that has some means the whole view (a scan)."""
+
+    @abstractmethod
+    def answer(self, ask: Ask, reply: Reply) -> Answer:
+        """Decodes a reply. Rows are flat dicts with exactly the Search's `takes` (missing is None) and lists of
+        child rows under each role of `along`."""
+
+    filters = False
+    """True: the reader applies the Search's `filter` itself, exactly, given its values by `with_filter`."""
+
+
+class Codec(ABC):
+    """Turns searches and edits into requests, for one design."""
+
+    @abstractmethod
+    def reader(self, search: Search) -> Reader: ...
+
+    @abstractmethod
+    def write(self, edits: Sequence[Edit]) -> Request:
+        """One request that does all edits atomically or none. At most `atomic_edits` of them.
+
+        Its reply, through `wrote`, is a list with the returned entry (or None) per edit. A failed expectation or test
+        comes back as ConflictError with the attribute `edit` (number of the first failing edit)."""
+
+    @abstractmethod
+    def wrote(self, request: Request, reply: Reply) -> list[Row | None]: ...
+
+    @abstractmethod
+    def bulk(self, edits: Sequence[Edit]) -> list[Request]:
+        """Requests that do unconditional puts and deletes in bulk, not atomically together, cheapest first."""
+
+    atomic_edits: int | None = None
+    """The most edits one request can do atomically; None: no limit."""
+
+
+class Port(Protocol):
+    """A live connection, sync."""
+
+    def send(self, round: Round) -> Sequence[Reply]: ...
+
+    def close(self) -> None: ...
+
+
+class AsyncPort(Protocol):
+    """A live connection, async."""
+
+    async def send(self, round: Round) -> Sequence[Reply]: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """What exists on the server: the hash of the design recorded there, the lock text, and the engine's own facts."""
+
+    design_hash: str | None = None
+    lock: str | None = None
+    found: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Change(ABC):
+    """One step of `apply`."""
+
+    summary: str
+    destructive: bool = False
+
+    @abstractmethod
+    def run(self) -> Proc[None]: ...
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a kind of structure can do."""
+
+    name: str
+    ordered: bool = True
+    """Entries of a partition are sorted by the sort key and can be read by range, in both directions."""
+    kept_by_engine: bool = False
+    """The engine maintains it from the entries of its base view."""
+    composed: bool = False
+    """Kept by the engine, but its key attributes are composed by us, so a change of one part needs the others."""
+    strong: bool = True
+    """Can be read with strong consistency."""
+    holds_all: bool = False
+    """Every stored column of the row can be had through it, at the price of a further lookup inside the engine."""
+    partitioned: bool = True
+    """Reads have to fix the whole partition key (False: the parts are one sorted sequence, as in a B-tree)."""
+    embeds: bool = False
+    measures: bool = False
+    """Can be a view with measures."""
+    unique: bool = False
+    """Can refuse a second entry with the same parts."""
+
+
+class Engine(ABC):
+    """A database that keyplan designs for and runs on; stateless, and pure but for `connect`."""
+
+    name: str
+    schemes: tuple[str, ...]
+    extra: str = ""
+    kinds: Mapping[str, Kind]
+    formats: tuple[str, ...] = ()
+
+    @abstractmethod
+    def costs(self, model: Model) -> CostModel:
+        """Fit, costs, couplings and latencies for this model's `targets`."""
+
+    @abstractmethod
+    def pack(self, model: Model, views: Sequence[View], settings: Mapping[str, Any]) -> tuple[Structure, ...]: ...
+
+    @abstractmethod
+    def emit(self, model: Model, design: Design, to: str) -> Mapping[str, str]:
+        """Format -> {file name: text}."""
+
+    @abstractmethod
+    def codec(self, model: Model, design: Design) -> Codec: ...
+
+    @abstractmethod
+    def inspect(self, model: Model, design: Design) -> Proc[Catalog]: ...
+
+    @abstractmethod
+    def changes(self, model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]: ...
+
+    @abstractmethod
+    def connect(self, url: str, model: Model, design: Design | None) -> Port: ...
+
+    @abstractmethod
+    def connect_async(self, url: str, model: Model, design: Design | None) -> AsyncPort: ...
+
+    @abstractmethod
+    def words(self, model: Model, design: Design, search: Search) -> str:
+        """A search in the engine's own words, with `:parameters` in place of values."""
+
+
+def is_error(reply: Reply) -> bool:
+    return isinstance(reply, EngineError)

@@ -1,0 +1,94 @@
+"""A design: the chosen views, how they are laid out on the engine, and how everything runs on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from keyplan.plan.steps import Node, Plan, WritePlan
+from keyplan.plan.view import View
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something the user should know about the model or the design."""
+
+    severity: str
+    """error, warning or note."""
+    path: str
+    message: str
+    fix: str = ""
+    evidence: Mapping[str, object] = field(default_factory=dict)
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Something physical on the engine: a table, index, collection or key family, and the views it holds."""
+
+    name: str
+    kind: str
+    views: tuple[str, ...]
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """What the engine needs to know besides: attribute names, projections, prefixes per view."""
+
+
+@dataclass(frozen=True)
+class ViewFigures:
+    """What one view is expected to take up and cost."""
+
+    rows: float = 0.0
+    bytes: float = 0.0
+    partitions: float = 0.0
+    cost: float = 0.0
+    """Per month or second as the objective's unit says: storage and every write's part."""
+    because: tuple[str, ...] = ()
+    """The patterns and writes that need it."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What was minimised, and how well it is known."""
+
+    unit: str
+    value: float
+    bound: float
+    gap: float
+    candidates: int
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Unserved:
+    """A pattern that the engine cannot serve, why, and the cheapest change that would serve it."""
+
+    reason: str
+    change: str = ""
+
+
+@dataclass(frozen=True)
+class Design:
+    """Everything that a store needs besides the model."""
+
+    model: str
+    engine: str
+    views: Mapping[str, View]
+    structures: tuple[Structure, ...]
+    homes: Mapping[str, tuple[str, tuple[str, ...]]]
+    """Per entity: the view that is its home, and the roles that lead to it inside that view (embeds)."""
+    rows: Mapping[str, Node]
+    """Per entity: the plan that reads a whole row by its key, strongly; Outer paths are the key's columns."""
+    dependents: Mapping[str, Node]
+    """Per 'Entity.role' (to-one): the plan that finds whole rows of Entity by the target's key, strongly.
+    Present where a cascade or a copy needs it; Outer paths are the target's key columns."""
+    plans: Mapping[str, Plan]
+    writes: Mapping[str, WritePlan]
+    objective: Objective
+    figures: Mapping[str, ViewFigures] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    unserved: Mapping[str, Unserved] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """The engine's own global choices, e.g. the billing mode."""
+
+    def __hash__(self) -> int:
+        return id(self)

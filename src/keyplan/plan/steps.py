@@ -1,0 +1,157 @@
+"""Plans: trees of steps that answer a pattern. `store/execute.py` runs them; nothing else does.
+
+Rows flow upwards as flat dicts from path to value: own columns (`total`), values behind to-one roles
+(`user.name`), and lists of child rows under their to-many role (`items`).
+
+A plan is a tree of these nodes:
+
+    Search      entries of one view                                     (the only node that sends requests)
+    Extend      adds values from other rows to each row, then filters   (fetch by key, children)
+    Drive       runs `inner` once per row of `outer`, and joins up the answers
+    Intersect   rows that all parts have, by key
+    Fold        groups and aggregates
+
+Conditions inside a nested plan take values of the row it runs for through `Outer(path)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from keyplan.model.pattern import Compute, Condition, Group, Order, Select
+
+
+@dataclass(frozen=True)
+class Search:
+    """Entries of one view, or of one embed inside it.
+
+    `given` are the conditions that the key answers: `=` or `in` on every partition part (shards and, where `given`
+    has a range on the same path, truncations are enumerated), `=` or `in` on a prefix of the sort parts, then at most
+    one range (< <= > >= between begins_with) on the next part. `filter` is tested on each entry.
+    A view with a `where` implies those conditions; they appear neither in `given` nor in `filter`.
+    """
+
+    view: str
+    at: tuple[str, ...] = ()
+    """The to-many roles that lead to the embed."""
+    given: tuple[Condition, ...] = ()
+    filter: tuple[Condition, ...] = ()
+    takes: tuple[str, ...] = ()
+    """The paths wanted of each entry, those that `filter` and `order` need included."""
+    along: Mapping[str, Select] = field(default_factory=dict)
+    """Embedded children wanted with each entry, by role."""
+    descending: bool = False
+    order: tuple[Order, ...] = ()
+    """The total order (ending with the entity's key) in which the sort key delivers the entries, several
+    partitions merged. Empty: no order is promised, and whoever needs one sorts."""
+
+
+@dataclass(frozen=True)
+class Attach:
+    """What `Extend` adds: the answer of `plan` for each row.
+
+    To-one: the answer's first row, its paths prefixed with `role`. To-many: the list of rows under `role`.
+    """
+
+    role: str
+    """A dotted chain of roles from the row; the last one may be to-many, then `many` is set."""
+    plan: Node
+    many: bool = False
+    under: tuple[str, ...] = ()
+    """To-many roles already present in the row, whose child rows are extended instead of the row itself."""
+    order: tuple[Order, ...] = ()
+    """To-many: the order of the children (total, ending with their key)."""
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class Extend:
+    """Rows with values of other rows added; all attachments of one Extend run in the same rounds."""
+
+    rows: Node
+    adds: tuple[Attach, ...]
+    filter: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True)
+class Drive:
+    """The rows of `inner` for every row of `outer`, each row once."""
+
+    outer: Node
+    inner: Node
+
+
+@dataclass(frozen=True)
+class Intersect:
+    """The rows, by the entity's key, that every part finds; values of all parts together."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Aggregates over rows, or over the entries of a view with measures (`merged`)."""
+
+    rows: Node
+    group: tuple[Group, ...]
+    compute: tuple[Compute, ...]
+    merged: bool = False
+
+
+Node = Search | Extend | Drive | Intersect | Fold
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one call is expected to take; means, but for `p99_ms`."""
+
+    requests: float = 0.0
+    trips: int = 0
+    rows: float = 0.0
+    bytes: float = 0.0
+    units: Mapping[str, float] = field(default_factory=dict)
+    """In the engine's own units: {'read units': 0.5}."""
+    cost: float = 0.0
+    """Per call, in the objective's unit."""
+    p99_ms: float = 0.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a pattern is answered."""
+
+    node: Node
+    entity: str
+    order: tuple[Order, ...] = ()
+    """The total order of the answer, key included; empty if the pattern has none."""
+    sorted: bool = False
+    """`node` delivers `order` by itself, so that a page needs no more than its own rows."""
+    figures: Figures = Figures()
+    steps: tuple[Mapping[str, object], ...] = ()
+    """The steps for people and for the design document, with requests and rows each."""
+
+
+@dataclass(frozen=True)
+class Touch:
+    """One view's part of a write."""
+
+    view: str
+    puts: float = 0.0
+    deletes: float = 0.0
+    units: Mapping[str, float] = field(default_factory=dict)
+    cost: float = 0.0
+
+
+@dataclass(frozen=True)
+class WritePlan:
+    """How a write is done."""
+
+    touches: tuple[Touch, ...] = ()
+    find: Node | None = None
+    """Finds the rows of a `where` that does not name the key (whole rows, strongly read)."""
+    reads_row: bool = False
+    """The old row is read before the write."""
+    how: str = "atomic"
+    figures: Figures = Figures()
+    steps: tuple[Mapping[str, object], ...] = ()

@@ -1,0 +1,100 @@
+"""Views: what a design keeps, and under which keys.
+
+A view holds **entries**. Each row of its entity gives one entry, under the key formed by the view's parts:
+the values of `partition`, then those of `sort`. Two rules hold for every view of every engine:
+
+- A row has an entry exactly if every part of the key is present and the view's `where` holds. A part over an
+  optional column, or across a reference that may dangle, makes the view *sparse*; no key ever holds a gap.
+- Unless it is `unique` or has `measures`, a view's key ends with (or contains) the entity's key, so that two rows
+  never share an entry.
+
+An entry is a flat dict from path (`total`, `user.name`) to value. A path through a to-one role is a *copy*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keyplan.model.pattern import Condition, Term
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a key: a value, a truncated value, each element of a set, each word of a text, or a shard."""
+
+    path: str
+    """The path from the view's entity; empty for a shard."""
+    cut: str | None = None
+    """A truncation (`day`), or `each` (one entry per element of the set), or `words` (one per word)."""
+    ways: int = 1
+    """More than 1: a shard number below it, from the hash of the entity's key."""
+    descending: bool = False
+    """Stored in inverted order, for orders of mixed directions."""
+    also: tuple[str, ...] = ()
+    """words: the further fields whose words count."""
+
+    def __str__(self) -> str:
+        if self.ways > 1:
+            return f"shard of {self.ways}"
+        text = f"{self.cut}({', '.join((self.path, *self.also))})" if self.cut else self.path
+        return f"{text} desc" if self.descending else text
+
+
+@dataclass(frozen=True)
+class Measure:
+    """An aggregate kept per group: `count()`, `sum(quantity * price)`, `max(sent_at)`."""
+
+    how: str
+    term: Term | None
+    name: str
+    """Its canonical text, which is its path in the entries."""
+
+
+@dataclass(frozen=True)
+class Embed:
+    """Child rows stored with their parent's entry, in the order of `sort` (which ends with the child's key)."""
+
+    role: str
+    entity: str
+    sort: tuple[Part, ...]
+    holds: tuple[str, ...]
+    embeds: tuple[Embed, ...] = ()
+    limit: int | None = None
+    """Only the first so many by `sort` are kept here (a subset); the child's home is elsewhere then."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A structure as the designer sees it."""
+
+    name: str
+    entity: str
+    kind: str
+    """One of the engine's kinds: table, gsi, index, collection ..."""
+    partition: tuple[Part, ...]
+    sort: tuple[Part, ...]
+    holds: tuple[str, ...]
+    """The paths in each entry, sorted as the entity's columns, copies last; the key's own paths included.
+    Empty with measures."""
+    embeds: tuple[Embed, ...] = ()
+    where: tuple[Condition, ...] = ()
+    """Literal conditions on own columns: only these rows have an entry."""
+    measures: tuple[Measure, ...] = ()
+    """One entry per group of rows with equal key parts; `$count` is always among the values kept."""
+    unique: bool = False
+    """The key is the parts alone, without the entity's key: a second row with the same values is refused."""
+    base: str = ""
+    """Kept by the engine over the entries of this other view; empty if we keep it ourselves."""
+    packed: bool = False
+    """One partition is stored as one value."""
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (*self.partition, *self.sort)
+
+    def embed_at(self, roles: tuple[str, ...]) -> Embed | None:
+        """The embed that a chain of to-many roles leads to; None for the view itself."""
+        here: View | Embed = self
+        for role in roles:
+            here = next(embed for embed in here.embeds if embed.role == role)
+        return here if isinstance(here, Embed) else None
