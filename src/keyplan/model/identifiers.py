@@ -1,0 +1,85 @@
+"""Generated keys: random UUIDs, and ULIDs that ascend within a process; and ULIDs as numbers and bytes."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from uuid import UUID
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_PAIRS = tuple(a + b for a in _ALPHABET for b in _ALPHABET)
+_TO_BASE32 = str.maketrans(_ALPHABET, "0123456789abcdefghijklmnopqrstuv")
+_RANDOM_BITS = 80
+_TIME_MAX = 2**48 - 1
+
+_lock = threading.Lock()
+_last = 0
+
+
+def new_uuid() -> UUID:
+    """A random UUID (version 4)."""
+    number = int.from_bytes(os.urandom(16))
+    return UUID(int=number & ~(0xF << 76) & ~(0x3 << 62) | 0x4 << 76 | 0x2 << 62)
+
+
+def new_ulid(ms: int) -> str:
+    """A ULID for a moment in Unix milliseconds, greater than every one this process made before.
+
+    Within a millisecond, or when the clock steps back, the last one is counted up, as the ULID specification says.
+    """
+    global _last
+    time = min(max(ms, 0), _TIME_MAX)
+    with _lock:
+        if time > _last >> _RANDOM_BITS:
+            _last = time << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
+        else:
+            _last += 1
+        return ulid_text(_last)
+
+
+def _after_fork() -> None:
+    """Parent and child must not count up from the same number."""
+    global _last, _lock
+    _lock = threading.Lock()
+    if _last:
+        _last = ((_last >> _RANDOM_BITS) + 1) << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def ulid_text(number: int) -> str:
+    """The 26 characters of a 128-bit number."""
+    pairs = _PAIRS
+    return (
+        pairs[number >> 120]
+        + pairs[number >> 110 & 1023]
+        + pairs[number >> 100 & 1023]
+        + pairs[number >> 90 & 1023]
+        + pairs[number >> 80 & 1023]
+        + pairs[number >> 70 & 1023]
+        + pairs[number >> 60 & 1023]
+        + pairs[number >> 50 & 1023]
+        + pairs[number >> 40 & 1023]
+        + pairs[number >> 30 & 1023]
+        + pairs[number >> 20 & 1023]
+        + pairs[number >> 10 & 1023]
+        + pairs[number & 1023]
+    )
+
+
+def ulid_number(text: str) -> int:
+    """The 128-bit number of a canonical ULID."""
+    return int(text.translate(_TO_BASE32), 32)
+
+
+def ulid_bytes(text: str) -> bytes:
+    """The 16 bytes of a canonical ULID, which order as the text does."""
+    return ulid_number(text).to_bytes(16)
+
+
+def ulid_from_bytes(data: bytes) -> str:
+    """The inverse of `ulid_bytes`."""
+    return ulid_text(int.from_bytes(data))
