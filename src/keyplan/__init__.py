@@ -1,0 +1,113 @@
+"""keyplan: access patterns in, the cheapest schema that serves them out, and a store that runs it.
+
+Everything public is listed in `__all__`. Errors apart, each name is loaded when it is first used, so that
+`import keyplan` imports no driver, no solver and no parser.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from keyplan.errors import (
+    AccessError,
+    ArgumentError,
+    ConflictError,
+    CursorError,
+    DesignError,
+    DesignMismatchError,
+    EngineError,
+    KeyplanError,
+    MissingDriverError,
+    ModelError,
+    Problem,
+    RangeError,
+    StorageError,
+    ThrottledError,
+    UnavailableError,
+    UncertainError,
+    UnknownEngineError,
+    UnsupportedError,
+)
+
+if TYPE_CHECKING:
+    from keyplan.data.generate import generate
+    from keyplan.design import design, document, explain
+    from keyplan.emit import emit
+    from keyplan.engines import engine_names
+    from keyplan.model.load import load_model, parse_model
+    from keyplan.model.model import Model
+    from keyplan.model.schema import json_schema
+    from keyplan.plan.design import Design
+    from keyplan.store.open import open, open_async
+
+__all__ = [
+    "AccessError",
+    "ArgumentError",
+    "ConflictError",
+    "CursorError",
+    "Design",
+    "DesignError",
+    "DesignMismatchError",
+    "EngineError",
+    "KeyplanError",
+    "MissingDriverError",
+    "Model",
+    "ModelError",
+    "Problem",
+    "RangeError",
+    "StorageError",
+    "ThrottledError",
+    "UnavailableError",
+    "UncertainError",
+    "UnknownEngineError",
+    "UnsupportedError",
+    "design",
+    "document",
+    "emit",
+    "engine_names",
+    "explain",
+    "generate",
+    "json_schema",
+    "load_model",
+    "open",
+    "open_async",
+    "parse_model",
+]
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Design": "keyplan.plan.design",
+    "Model": "keyplan.model.model",
+    "design": "keyplan.design",
+    "document": "keyplan.design",
+    "emit": "keyplan.emit",
+    "engine_names": "keyplan.engines",
+    "explain": "keyplan.design",
+    "generate": "keyplan.data.generate",
+    "json_schema": "keyplan.model.schema",
+    "load_model": "keyplan.model.load",
+    "open": "keyplan.store.open",
+    "open_async": "keyplan.store.open",
+    "parse_model": "keyplan.model.load",
+}
+
+# The functions `design` and `emit` share their names with the packages they live in. Python binds a package to its
+# parent only while loading it, so both (their `__init__` is light) are loaded and unbound here, and the functions win.
+for _name in ("design", "emit"):
+    import_module(f"keyplan.{_name}")
+    globals().pop(_name, None)
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'keyplan' has no attribute '{name}'")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, "__version__"})

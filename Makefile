@@ -1,0 +1,57 @@
+# demo   a designed, loaded and queried shop on SQLite, and the DynamoDB design of the same model
+# check  format, lint, types and the tests that need no server; under a minute
+# test   everything, on real engines, which are fetched and started; ENGINE=name for one of them
+# bench  speed against hand-written code;  soak  thousands of generated programs
+# up     a server to play with: make up ENGINE=dynamodb;  clean  removes what make made
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := $(VENV)/demo
+SERVERS := $(wildcard tests/engines/*/server.py)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo lint check test bench soak up clean
+
+help:
+	@sed -n 's/^# //p' Makefile | sed '/^$$/d' | head -n 5
+
+# Stamps: pip runs again only when the dependencies change.
+$(VENV)/python.stamp:
+	@.ci/need "$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))'" python3 \
+		"$(PYTHON) -c 'import ensurepip, venv'" python3-venv
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/base.stamp: $(VENV)/python.stamp pyproject.toml
+	@echo "installing keyplan into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/python.stamp pyproject.toml
+	@echo "installing keyplan, every driver and the tools into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all,dev]'
+	@touch $@ $(VENV)/base.stamp
+
+$(VENV)/engines.stamp:
+	@.ci/need "command -v java" default-jre-headless "command -v mvn" maven "command -v npm" npm
+	@mkdir -p $(VENV) && touch $@
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests
+	$(BIN)/mypy
+
+check: lint
+	$(BIN)/pytest -q --engine sqlite
+
+test: $(VENV)/dev.stamp $(VENV)/engines.stamp
+	$(BIN)/pytest $(if $(ENGINE),--engine $(ENGINE))
+
+up: $(VENV)/dev.stamp $(VENV)/engines.stamp
+	@test -f tests/engines/$(ENGINE)/server.py \
+		|| { echo "make up ENGINE=name, one of: $(patsubst tests/engines/%/server.py,%,$(SERVERS))"; exit 2; }
+	$(BIN)/python -m tests.engines.$(ENGINE).server
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist

@@ -1,0 +1,117 @@
+"""`keyplan`: the group of commands, and what becomes of every error.
+
+Commands are modules of this package, imported when they are run; `--help` is answered from the table below.
+Exit codes: 0 fine, 1 errors found or patterns unserved, 2 failure.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+import keyplan
+
+COMMANDS = {
+    "init": "Print a commented starter model.",
+    "schema": "Print the JSON Schema of model files, for editors.",
+    "design": "Find the cheapest schema that serves every pattern of a model.",
+    "explain": "Say how a pattern or write runs, or why a structure is there.",
+    "emit": "Write a design as DDL, templates or client code.",
+    "apply": "Create what a design needs on a server.",
+    "load": "Load rows, from a file or generated.",
+    "run": "Run one pattern or write by name.",
+    "verify": "Check every copy and index entry against its home row.",
+}
+"""In the order of use; each line equals the first line of the command's own help."""
+
+
+class Commands(click.Group):
+    """A group whose commands are imported one at a time, and which turns errors into lines and exit codes."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"keyplan.cli.{cmd_name}").command
+        if not any(param.name == "debug" for param in command.params):
+            command.params.append(_debug_option())
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            hint = keyplan.errors.nearest(args[0], list(COMMANDS))
+            raise click.UsageError(f"no command '{args[0]}'{hint}; see 'keyplan --help'")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
+        """Runs a command line and exits; click's own handling of errors is not used."""
+        extra["standalone_mode"] = False
+        arguments = list(sys.argv[1:] if args is None else args)
+        try:
+            code = super().main(arguments, *rest, **extra)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # The reader (head, less) has gone; Python must not complain again when it flushes at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 0
+        except (KeyboardInterrupt, click.Abort):
+            _complain(["keyplan: interrupted; what was done so far is kept"])
+            code = 2
+        except Exception as error:
+            if "--debug" in arguments:
+                raise
+            _complain(_lines(error))
+            code = 2
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _lines(error: Exception) -> list[str]:
+    """What the user is told about an error: a line per problem."""
+    if isinstance(error, keyplan.KeyplanError):
+        return str(error).splitlines()
+    if isinstance(error, click.UsageError):
+        command = error.ctx.command_path if error.ctx else "keyplan"
+        return [f"{command}: {_sentence(error.format_message())}"]
+    if isinstance(error, click.ClickException):
+        return [f"keyplan: {_sentence(error.format_message())}"]
+    if isinstance(error, OSError):
+        return [f"{error.filename or 'keyplan'}: {(error.strerror or str(error)).lower()}"]
+    return [f"keyplan: internal error, {type(error).__name__}: {error}; run it again with --debug and report what it says"]
+
+
+def _sentence(text: str) -> str:
+    """Click's messages in our form: lower case, no final period."""
+    text = " ".join(text.split()).rstrip(".")
+    return text[:1].lower() + text[1:]
+
+
+def _complain(lines: Sequence[str]) -> None:
+    for line in lines:
+        click.echo(line, err=True)
+
+
+def _debug_option() -> click.Option:
+    return click.Option(["--debug"], is_flag=True, expose_value=False, help="Show the traceback of an error.")
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    params=[_debug_option()],
+)
+@click.version_option(keyplan.__version__, message="keyplan %(version)s")
+def main() -> None:
+    """Write access patterns once; get the cheapest schema that serves them all, proven and running."""

@@ -1,0 +1,116 @@
+"""The engines of a test run: which are wanted, which can be started, and how each of them fared.
+
+`pytest -m sqlite` runs the tests of one engine and nothing else; `pytest --engine sqlite` runs everything that needs no
+other engine. An engine that cannot be started skips its tests and says why; if `KEYPLAN_TEST_REQUIRE` lists it, they fail.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from keyplan.engines import BUILTIN
+from tests.engines.harness import Harness, harness_for
+
+ROOT = Path(__file__).parent
+ENGINES = pytest.StashKey[dict[str, str]]()
+TALLY = pytest.StashKey[dict[str, Counter[str]]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("keyplan")
+    group.addoption("--engine", action="append", choices=BUILTIN, help="leave out the tests of all other engines")
+    group.addoption("--update-golden", action="store_true", help="write golden files instead of comparing with them")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for name in BUILTIN:
+        config.addinivalue_line("markers", f"{name}: runs on the engine '{name}'")
+    unknown = _required() - set(BUILTIN)
+    if unknown:
+        raise pytest.UsageError(f"KEYPLAN_TEST_REQUIRE: no engine '{min(unknown)}'; there are {', '.join(BUILTIN)}")
+    config.stash[ENGINES] = {}
+    config.stash[TALLY] = {name: Counter() for name in BUILTIN}
+
+
+def _required() -> set[str]:
+    return set(os.environ.get("KEYPLAN_TEST_REQUIRE", "").replace(",", " ").split())
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    wanted = config.getoption("--engine") or BUILTIN
+    kept, left_out = [], []
+    for item in items:
+        home = item.path.relative_to(ROOT).parts
+        if home[:1] == ("engines",) and len(home) > 2:
+            item.add_marker(home[1])
+        name = next((mark.name for mark in item.iter_markers() if mark.name in BUILTIN), None)
+        if name is not None:
+            config.stash[ENGINES][item.nodeid] = name
+        (kept if name is None or name in wanted else left_out).append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    report: pytest.TestReport = yield  # type: ignore[misc, assignment]
+    name = item.config.stash[ENGINES].get(item.nodeid)
+    # A test counts once: by its call, or by its setup or teardown if that did not pass.
+    if name is not None and (report.when == "call" or report.outcome != "passed"):
+        item.config.stash[TALLY][name][report.outcome] += 1
+    return report  # type: ignore[return-value]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for name, tally in config.stash[TALLY].items():
+        if tally:
+            counts = ", ".join(f"{tally[outcome]} {outcome}" for outcome in ("passed", "failed", "skipped"))
+            terminalreporter.write_line(f"engine {name}: {counts}")
+
+
+@pytest.fixture(scope="session", params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in BUILTIN])
+def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
+    """Each engine in turn, its server started."""
+    yield from started(request.param)
+
+
+def started(name: str) -> Iterator[Harness]:
+    """A started harness; skips, or fails where the engine is required, if it cannot be started."""
+    found = harness_for(name)
+    try:
+        found.start()
+    except Exception as error:
+        reason = f"engine '{name}' cannot be started: {error}"
+        if name in _required():
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)
+    try:
+        yield found
+    finally:
+        found.stop()
+
+
+@pytest.fixture
+def url(harness: Harness) -> str:
+    """A database that nobody has used yet, on each engine in turn."""
+    return harness.url()
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compares a text with the file of that name below `tests/golden`."""
+
+    def compare(name: str, text: str) -> None:
+        file = ROOT / "golden" / name
+        if request.config.getoption("--update-golden"):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        assert file.is_file(), f"no golden file '{name}'; run with --update-golden and review it"
+        assert text == file.read_text(encoding="utf-8")
+
+    return compare

@@ -1,0 +1,30 @@
+"""SQLite needs no server: a directory, and a file per database."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from pathlib import Path
+
+from tests.engines import harness
+
+
+class Harness(harness.Harness):
+    """Files in a temporary directory."""
+
+    name = "sqlite"
+
+    def __init__(self) -> None:
+        self._directory: Path | None = None
+        self._numbers = itertools.count()
+
+    def start(self) -> None:
+        self._directory = Path(tempfile.mkdtemp(prefix="keyplan-sqlite-"))
+
+    def stop(self) -> None:
+        if self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def url(self) -> str:
+        return f"sqlite:{self._directory}/{next(self._numbers)}.db"

@@ -1,0 +1,49 @@
+"""The public names: listed, sorted, documented, typed, and nothing else visible."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+
+import keyplan
+from keyplan import errors
+
+
+def test_all_is_sorted_and_is_what_dir_shows() -> None:
+    assert keyplan.__all__ == sorted(keyplan.__all__)
+    assert [name for name in dir(keyplan) if not name.startswith("_")] == keyplan.__all__
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    tree = ast.parse(Path(keyplan.__file__).read_text(encoding="utf-8"))
+    imported = [
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("keyplan")
+        for alias in node.names
+    ]
+    assert sorted(imported) == keyplan.__all__
+
+
+@pytest.mark.parametrize("name", keyplan.__all__)
+def test_every_name_is_there_and_has_a_docstring(name: str) -> None:
+    found = getattr(keyplan, name)
+    assert inspect.isclass(found) or inspect.isfunction(found)
+    first = (inspect.getdoc(found) or "").split("\n")[0]
+    assert len(first) > 20, f"'{name}' needs a docstring that says something"
+
+
+def test_every_error_is_public_and_has_the_one_base() -> None:
+    classes = {
+        name for name, found in vars(errors).items() if inspect.isclass(found) and issubclass(found, BaseException)
+    }
+    assert classes <= set(keyplan.__all__)
+    assert all(issubclass(getattr(keyplan, name), keyplan.KeyplanError) for name in classes)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'desing'"):
+        keyplan.desing  # noqa: B018
