@@ -82,9 +82,11 @@ class Binder:
             raise ArgumentError(f"{label}: argument '{name}': {error}") from None
 
 
-def bind_params(model: Model, call: Pattern | Write, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def bind_params(
+    model: Model, call: Pattern | Write, arguments: Mapping[str, Any], label: str | None = None
+) -> dict[str, Any]:
     """The parameters of one call, for those who do not call often enough to hold on to a Binder."""
-    return Binder(model, call)(arguments)
+    return Binder(model, call)(arguments, label)
 
 
 class _Uses:
@@ -114,8 +116,7 @@ class _Uses:
 
     def check(self, name: str, type: Type) -> Check:
         cuts = self.cuts.get(name)
-        if name in self.lists:
-            assert type.of is not None
+        if name in self.lists and type.of is not None:
             return _list_check(_cut_check(cuts) if cuts else checker(type.of))
         return _cut_check(cuts) if cuts else checker(type)
 

@@ -127,11 +127,13 @@ def left_side(condition: Condition, lookup: Lookup) -> Any:
 
 
 def _listed(condition: Condition, type: Type, values: Mapping[str, Any], now: datetime) -> Iterable[Any]:
-    """The values of an `in`: those of its one parameter, or the operands written out."""
-    if len(condition.operands) == 1 and isinstance(condition.operands[0], Param):
-        listed: Iterable[Any] = values[condition.operands[0].name]
-        return listed
-    return [operand_value(operand, type, values, now) for operand in condition.operands]
+    """The values of an `in`: those of a list parameter, or the operands written out."""
+    for operand in condition.operands:
+        value = operand_value(operand, type, values, now)
+        if isinstance(value, tuple):
+            yield from value
+        else:
+            yield value
 
 
 def _before(now: datetime, ms: int) -> datetime:
