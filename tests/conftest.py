@@ -1,7 +1,8 @@
 """The engines of a test run: which are wanted, which can be started, and how each of them fared.
 
 `pytest -m sqlite` runs the tests of one engine and nothing else; `pytest --engine sqlite` runs everything that needs no
-other engine. An engine that cannot be started skips its tests and says why; if `KEYPLAN_TEST_REQUIRE` lists it, they fail.
+other engine. An engine that cannot be started skips its tests and says why; if `KEYPLAN_TEST_REQUIRE` lists it, they
+fail.
 """
 
 from __future__ import annotations

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from keyplan.design import design, document, explain
     from keyplan.emit import emit
     from keyplan.engines import engine_names
+    from keyplan.model.interchange import arguments_from_text, parse_json, row_from_json, to_plain
     from keyplan.model.load import load_model, parse_model
     from keyplan.model.model import Model
     from keyplan.model.schema import json_schema
@@ -62,6 +63,7 @@ __all__ = [
     "UncertainError",
     "UnknownEngineError",
     "UnsupportedError",
+    "arguments_from_text",
     "design",
     "document",
     "emit",
@@ -72,7 +74,10 @@ __all__ = [
     "load_model",
     "open",
     "open_async",
+    "parse_json",
     "parse_model",
+    "row_from_json",
+    "to_plain",
 ]
 
 __version__ = "0.1.0"
@@ -80,6 +85,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Design": "keyplan.plan.design",
     "Model": "keyplan.model.model",
+    "arguments_from_text": "keyplan.model.interchange",
     "design": "keyplan.design",
     "document": "keyplan.design",
     "emit": "keyplan.emit",
@@ -90,7 +96,10 @@ _HOMES = {
     "load_model": "keyplan.model.load",
     "open": "keyplan.store.open",
     "open_async": "keyplan.store.open",
+    "parse_json": "keyplan.model.interchange",
     "parse_model": "keyplan.model.load",
+    "row_from_json": "keyplan.model.interchange",
+    "to_plain": "keyplan.model.interchange",
 }
 
 # The functions `design` and `emit` share their names with the packages they live in. Python binds a package to its

@@ -89,7 +89,9 @@ def _lines(error: Exception) -> list[str]:
         return [f"keyplan: {_sentence(error.format_message())}"]
     if isinstance(error, OSError):
         return [f"{error.filename or 'keyplan'}: {(error.strerror or str(error)).lower()}"]
-    return [f"keyplan: internal error, {type(error).__name__}: {error}; run it again with --debug and report what it says"]
+    return [
+        f"keyplan: internal error, {type(error).__name__}: {error}; run it again with --debug and report what it says"
+    ]
 
 
 def _sentence(text: str) -> str:

@@ -1,0 +1,40 @@
+"""`keyplan emit`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+import keyplan
+from keyplan.cli.options import engine_option, model_argument, read_model, working
+
+
+@click.command()
+@model_argument
+@engine_option
+@click.option(
+    "--to", "form", required=True, metavar="FORMAT", help="What to write; a wrong one is answered with a list."
+)
+@click.option("--out", metavar="DIR", help="Write files there instead of printing them.")
+def command(model_file: str, engine: str, form: str, out: str | None) -> None:
+    """Write a design as DDL, templates or client code.
+
+    \b
+    Example:
+      keyplan emit shop.yaml --engine sqlite --to sql
+    """
+    model = read_model(model_file)
+    with working(f"designing {model.name} for {engine}"):
+        files = keyplan.emit(model, keyplan.design(model, engine), form)
+    if out is None:
+        for name, text in files.items():
+            if len(files) > 1:
+                click.echo(f"==> {name} <==")
+            click.echo(text, nl=not text.endswith("\n"))
+        return
+    for name, text in files.items():
+        target = Path(out) / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+        click.echo(f"wrote {target}", err=True)

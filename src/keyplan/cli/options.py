@@ -1,0 +1,72 @@
+"""What several commands share: arguments, options, reading files and `-`, and progress on a terminal."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+import keyplan
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PATIENCE = 2.0
+"""Seconds of silence before progress is shown."""
+
+model_argument = click.argument("model_file", metavar="MODEL")
+url_argument = click.argument("url", metavar="URL")
+engine_option = click.option("--engine", required=True, metavar="NAME", help="The engine to design for.")
+format_option = click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print it."
+)
+yes_option = click.option("--yes", is_flag=True, help="Do it; without it, only say what would be done.")
+
+
+def read_model(name: str) -> keyplan.Model:
+    """The model in a file, or on stdin for `-`; its warnings go to stderr."""
+    model = keyplan.parse_model(sys.stdin.read(), file="stdin") if name == "-" else keyplan.load_model(name)
+    for warning in model.warnings:
+        click.echo(warning, err=True)
+    return model
+
+
+def read_text(name: str) -> str:
+    """A file, or stdin for `-`."""
+    return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+
+
+@contextmanager
+def working(what: str) -> Iterator[Callable[[str], None]]:
+    """Shows on a terminal that something takes long, after a while; call the value to say how far it is."""
+    if not sys.stderr.isatty():
+        yield lambda detail: None
+        return
+    done = threading.Event()
+    details = [""]
+    began = time.monotonic()
+
+    def show() -> None:
+        while not done.wait(0.5):
+            seconds = time.monotonic() - began
+            if seconds > PATIENCE:
+                print(f"\r\033[K{what}{details[0]}, {seconds:.0f} s", end="", file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+
+    def say(detail: str) -> None:
+        details[0] = f": {detail}"
+
+    try:
+        yield say
+    finally:
+        done.set()
+        thread.join()
+        if time.monotonic() - began > PATIENCE:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,74 @@
+"""`keyplan run`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+import keyplan
+from keyplan.cli.options import format_option, model_argument, read_model, read_text, url_argument, working
+from keyplan.cli.output import answer_text, as_json
+
+
+@click.command()
+@model_argument
+@url_argument
+@click.argument("name", metavar="PATTERN")
+@click.argument("arguments", nargs=-1, metavar="[NAME=VALUE]...")
+@click.option("--all", "everything", is_flag=True, help="All pages, not only the first.")
+@click.option("--cursor", help="Continue where an earlier page ended.")
+@format_option
+def command(
+    model_file: str, url: str, name: str, arguments: tuple[str, ...], everything: bool, cursor: str | None, form: str
+) -> None:
+    """Run one pattern or write by name.
+
+    Values are read by the type they have in the model: lists as a,b,c or JSON, rows as JSON. NAME=@FILE takes the
+    value from a JSON file (@- from stdin).
+
+    \b
+    Example:
+      keyplan run shop.yaml sqlite:shop.db orders_of_user user_id=… --format json
+      keyplan run shop.yaml sqlite:shop.db place_order user=… total=9.90 items=@items.json
+    """
+    model = read_model(model_file)
+    texts, documents = _split(arguments)
+    values = keyplan.arguments_from_text(model, name, texts, documents)
+    if cursor is not None:
+        values["cursor"] = cursor
+    with keyplan.open(model, url) as store, working(f"running {name}"):
+        call = getattr(store, name)
+        result: Any = list(call.all(**values)) if everything else call(**values)
+    _show(result, form)
+
+
+def _split(arguments: tuple[str, ...]) -> tuple[dict[str, str], dict[str, object]]:
+    """`name=value` apart from `name=@file`, whose JSON is read."""
+    texts: dict[str, str] = {}
+    documents: dict[str, object] = {}
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if not equals or not name:
+            raise keyplan.ArgumentError(f"'{argument}': not an argument; write name=value, or name=@file for JSON")
+        if name in texts or name in documents:
+            raise keyplan.ArgumentError(f"'{argument}': '{name}' is given twice; give it once")
+        if value.startswith("@"):
+            try:
+                documents[name] = keyplan.parse_json(read_text(value[1:]))
+            except ValueError as error:
+                raise keyplan.ArgumentError(f"{value[1:]}: {error}") from None
+        else:
+            texts[name] = value
+    return texts, documents
+
+
+def _show(result: Any, form: str) -> None:
+    page = hasattr(result, "cursor") and hasattr(result, "rows")
+    plain = keyplan.to_plain(result.rows if page else result)
+    if form == "json":
+        click.echo(as_json({"rows": plain, "cursor": result.cursor} if page else plain))
+        return
+    click.echo(answer_text(plain))
+    if page and result.cursor is not None:
+        click.echo(f"there is more: --cursor {result.cursor}", err=True)
