@@ -467,14 +467,13 @@ class KeyCodec:
             lower, upper = start, start + ABOVE
         if low is not None:
             text = stem + self._joined(at, low)
-            lower = _greater(lower, text + "$" if low_open else text)
+            lower = _greater(lower, text + "$" if low_open else text + self._goes_on(at + len(low)))
         if high is not None:
-            text = stem + self._joined(at, high)
-            # Keys equal in those parts go on with a separator, or end there if none is left.
-            text += SEPARATOR if self._end or at + len(high) < len(self.parts) else ""
+            follows = self._goes_on(at + len(high))
+            text = stem + self._joined(at, high) + follows
             if high_open:
                 limit = before(text) if text else ""
-            elif text.endswith(SEPARATOR):
+            elif follows:
                 limit = text + ABOVE
             else:
                 limit = text or _LOW
@@ -482,6 +481,10 @@ class KeyCodec:
         if lower.encode() > upper.encode():
             return None
         return Bounds(self._checked(lower), self._checked(upper))
+
+    def _goes_on(self, count: int) -> str:
+        """What follows the first `count` parts in a key: a separator, or nothing at its end."""
+        return SEPARATOR if self._end or count < len(self.parts) else ""
 
     def _joined(self, at: int, values: Sequence[object]) -> str:
         encoders = self._encoders[at : at + len(values)]
