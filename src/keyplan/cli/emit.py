@@ -13,9 +13,7 @@ from keyplan.cli.options import engine_option, model_argument, read_model, worki
 @click.command()
 @model_argument
 @engine_option
-@click.option(
-    "--to", "form", required=True, metavar="FORMAT", help="What to write; a wrong one is answered with a list."
-)
+@click.option("--to", "form", required=True, metavar="FORMAT", help="What to write; a wrong one lists them.")
 @click.option("--out", metavar="DIR", help="Write files there instead of printing them.")
 def command(model_file: str, engine: str, form: str, out: str | None) -> None:
     """Write a design as DDL, templates or client code.

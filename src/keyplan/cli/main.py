@@ -110,6 +110,7 @@ def _debug_option() -> click.Option:
 
 
 @click.group(
+    "keyplan",
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     params=[_debug_option()],

@@ -1,0 +1,5 @@
+"""`python -m keyplan` is `keyplan`."""
+
+from keyplan.cli.main import main
+
+main()

@@ -1,0 +1,59 @@
+"""Models that cannot be read or say something wrong: a line per problem, exit 2, nothing on stdout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.conftest import EXAMPLES, Keyplan, assert_fails
+
+GOOD = """keyplan: 1
+name: notes
+entities:
+  Note:
+    count: 10k
+    fields:
+      note_id: ulid, key
+      owner: string(12), distinct 100
+      text: text(200)
+patterns:
+  notes_of: { find: Note, where: "owner = :owner", order: note_id, rate: 5/s }
+writes:
+  add_note: { create: Note, rate: 1/s }
+"""
+
+
+def test_a_file_that_is_not_there(keyplan: Keyplan) -> None:
+    result = keyplan("design", "nosuch.yaml", "--engine", "sqlite")
+    assert_fails(result, "nosuch.yaml: …")
+    assert "no such file" in result.stderr.lower()
+
+
+def test_a_directory(keyplan: Keyplan) -> None:
+    assert_fails(keyplan("design", ".", "--engine", "sqlite"), ".: …")
+
+
+def test_every_problem_has_its_line(keyplan: Keyplan) -> None:
+    bad = GOOD.replace("ulid, key", "ulidd, key").replace("owner = :owner", "ownr = :owner")
+    Path("bad.yaml").write_text(bad)
+    result = keyplan("design", "bad.yaml", "--engine", "sqlite")
+    assert_fails(result, "bad.yaml:7: …", "bad.yaml:11: …")
+    assert "did you mean 'ulid'?" in result.stderr
+    assert "did you mean 'owner'?" in result.stderr
+
+
+def test_stdin(keyplan: Keyplan) -> None:
+    assert_fails(keyplan("design", "-", "--engine", "sqlite", stdin="keyplan: 2\n"), "stdin:1: …")
+    good = keyplan("design", "-", "--engine", "sqlite", stdin=GOOD)
+    assert good.exit_code == 0, good.output
+    assert good.stdout.startswith("notes on sqlite")
+
+
+def test_bytes_that_are_no_text(keyplan: Keyplan) -> None:
+    Path("bad.yaml").write_bytes(b"keyplan: 1\nname: \xff\xfe\n")
+    assert_fails(keyplan("design", "bad.yaml", "--engine", "sqlite"), "bad.yaml…")
+
+
+def test_an_unknown_engine(keyplan: Keyplan) -> None:
+    result = keyplan("design", str(EXAMPLES / "shop.yaml"), "--engine", "sqlit")
+    assert result.stderr.splitlines()[-1].startswith("no engine 'sqlit'; did you mean 'sqlite'?")
+    assert (result.exit_code, result.stdout) == (2, "")
