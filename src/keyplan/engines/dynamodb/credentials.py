@@ -30,7 +30,8 @@ class Credentials(NamedTuple):
     def __repr__(self) -> str:
         return f"Credentials(key='{self.key[:4]}…')"
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return repr(self)
 
 
 class Address(NamedTuple):
@@ -140,15 +141,17 @@ def _local_credentials() -> Credentials:
 
 def _session(profile: str | None) -> Any:
     try:
-        from botocore.session import Session
+        from botocore.session import Session  # type: ignore[import-untyped]
     except ImportError:
-        raise MissingDriverError("dynamodb: 'botocore' is not installed; run: pip install 'keyplan[dynamodb]'") from None
+        raise MissingDriverError(
+            "dynamodb: 'botocore' is not installed; run: pip install 'keyplan[dynamodb]'"
+        ) from None
     return Session(profile=profile)
 
 
 def _guarded(call: Callable[[], Any]) -> Any:
     """Calls botocore, whose errors (a missing profile, a failed SSO login) speak for themselves."""
-    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
 
     try:
         return call()

@@ -37,29 +37,26 @@ class Signer:
             f"POST {self.path} HTTP/1.1\r\nHost: {self.host}\r\nContent-Type: {CONTENT_TYPE}\r\n"
             "Accept-Encoding: identity\r\nUser-Agent: keyplan\r\n"
         )
-        self._key_for: tuple[str, str] = ("", "")
-        self._key = b""
-        self._second = 0
-        self._stamp = ""
+        # Each a single value, replaced whole, so that threads never see half of a change.
+        self._key = ("", "", b"")
+        self._stamp = (0, "")
 
     def _date(self) -> str:
         second = int(time.time() + self.offset_seconds)
-        if second != self._second:
-            # Two threads may both format the same second; the stamp is set first, so none sees a stale one.
-            self._stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
-            self._second = second
-            return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
-        return self._stamp
+        known, stamp = self._stamp
+        if second != known:
+            stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
+            self._stamp = (second, stamp)
+        return stamp
 
     def _signing_key(self, secret: str, day: str) -> bytes:
-        wanted = (secret, day)
-        if self._key_for != wanted:
+        known_secret, known_day, key = self._key
+        if known_secret != secret or known_day != day:
             key = b"AWS4" + secret.encode()
             for text in (day, self.region, SERVICE, "aws4_request"):
                 key = _hmac(key, text)
-            self._key, self._key_for = key, wanted
-            return key
-        return self._key
+            self._key = (secret, day, key)
+        return key
 
     def authorization(self, target: str, body: bytes, credentials: Credentials, stamp: str) -> str:
         """The Authorization header for a body sent at `stamp` (YYYYMMDDTHHMMSSZ)."""
@@ -77,9 +74,7 @@ class Signer:
         scope = f"{day}/{self.region}/{SERVICE}/aws4_request"
         text = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{sha256(request.encode()).hexdigest()}"
         signature = _hmac(self._signing_key(credentials.secret, day), text).hex()
-        return (
-            f"AWS4-HMAC-SHA256 Credential={credentials.key}/{scope}, SignedHeaders={names}, Signature={signature}"
-        )
+        return f"AWS4-HMAC-SHA256 Credential={credentials.key}/{scope}, SignedHeaders={names}, Signature={signature}"
 
     def request(self, operation: str, body: bytes, credentials: Credentials) -> bytes:
         """The whole HTTP request for an operation such as `GetItem`."""
