@@ -1,0 +1,209 @@
+"""Loading a model: from a file, a text or plain dicts to a Model, or to every problem it has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from keyplan.errors import ModelError, Problem
+from keyplan.model.entity import Entity
+from keyplan.model.load_entity import USUAL_COUNT, EntityDraft, EntityReader
+from keyplan.model.load_pattern import PatternReader
+from keyplan.model.load_write import WriteReader
+from keyplan.model.model import Model
+from keyplan.model.pattern import Pattern
+from keyplan.model.reading import STORE_METHODS, Reader
+from keyplan.model.source import MOST_BYTES, Items, Node, Report, Table, Text, read_plain, read_yaml
+from keyplan.model.syntax import shown
+from keyplan.model.validate import EntityCheck
+from keyplan.model.write import Transaction, Write
+
+TOP_KEYS = ("keyplan", "name", "note", "entities", "patterns", "writes", "transactions", "targets")
+NOT_YET = ("limits", "streams")
+MODEL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+
+
+def load_model(path: str | Path) -> Model:
+    """The model in a file; raises ModelError with every problem in it, and OSError if there is no such file."""
+    path = Path(path)
+    with path.open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    report = Report(str(path))
+    return _model(read_yaml(data, report), report, path.stem)
+
+
+def parse_model(text: str | bytes | Mapping[str, object], file: str = "model") -> Model:
+    """The model in a text, or in plain dicts of the same shape; `file` is what problems call it."""
+    if isinstance(text, Mapping):
+        return model_from(text, file)
+    report = Report(file)
+    return _model(read_yaml(text, report), report, Path(file).stem)
+
+
+def model_from(data: Mapping[str, object], file: str = "model") -> Model:
+    """The model in nested dicts and lists, as YAML would have read them; problems name the path instead of a line."""
+    report = Report(file, by_path=True)
+    return _model(read_plain(data, report), report, Path(file).stem)
+
+
+def _model(node: Node | None, report: Report, stem: str) -> Model:
+    if node is None or report.problems:
+        # text that cannot be read as it was meant would only give problems that are none
+        report.stop()
+    assert node is not None
+    try:
+        return _Loader(report, stem).run(node)
+    except RecursionError:
+        raise ModelError(
+            [Problem(0, "the model is nested too deeply to be read; make it simpler", report.file)]
+        ) from None
+
+
+class _Loader(Reader):
+    """Goes through the parts of a model in the order in which they depend on each other."""
+
+    def __init__(self, report: Report, stem: str) -> None:
+        super().__init__(report)
+        self.stem = stem
+
+    def run(self, node: Node) -> Model:
+        if not isinstance(node, Table):
+            self.report.add(node, "a model is a map that begins with 'keyplan: 1'")
+            self.report.stop()
+        assert isinstance(node, Table)
+        entries = self.sections(node)
+        reader = EntityReader(self.report)
+        drafts: dict[str, EntityDraft] = {}
+        if "entities" in entries:
+            drafts = reader.entities_of(entries["entities"])
+        else:
+            self.report.add(node, "the model has no entities; add one under 'entities'")
+        entities = EntityCheck(drafts, reader).run()
+        calls = self.calls(entries)
+        patterns, writes, transactions = self.read_calls(entities, calls)
+        model = Model(
+            name=self.model_name(entries.get("name")),
+            entities=entities,
+            patterns=patterns,
+            writes=writes,
+            transactions=transactions,
+            targets=self.targets(entries.get("targets")),
+            warnings=tuple(_warnings(drafts, calls)),
+            file=self.report.file,
+        )
+        self.report.stop()
+        return model
+
+    def sections(self, node: Table) -> dict[str, Node]:
+        for name in NOT_YET:
+            if name in node.entries:
+                self.report.add(node.key(name), f"'{name}' is not supported yet; remove it")
+        rest = {name: value for name, value in node.entries.items() if name not in NOT_YET}
+        entries = self.table(Table(node.line, node.path, rest, node.lines), TOP_KEYS, "the model")
+        version = entries.get("keyplan")
+        if version is None:
+            self.report.add(node, "the model does not say its language; begin with 'keyplan: 1'")
+        elif isinstance(version, Text) and version.text.strip() != "1":
+            self.report.add(version, f"this keyplan reads version 1 of the language, not '{shown(version.text)}'")
+        elif not isinstance(version, Text):
+            self.report.add(version, "'keyplan' is the version of the language; write 'keyplan: 1'")
+        if "note" in entries:
+            self.text(entries["note"], "note")
+        return entries
+
+    def model_name(self, node: Node | None) -> str:
+        if node is None:
+            return self.stem if MODEL_NAME.fullmatch(self.stem) else "model"
+        name = self.text(node, "name")
+        if name is not None and not MODEL_NAME.fullmatch(name):
+            self.report.add(
+                node,
+                f"'{shown(name)}' cannot be the name of a model; use letters, digits, _ and -, and begin with a letter",
+            )
+        return name or "model"
+
+    def calls(self, entries: Mapping[str, Node]) -> dict[str, dict[str, Node]]:
+        """Patterns, writes and transactions by name, which share one namespace."""
+        seen: dict[str, str] = {}
+        found: dict[str, dict[str, Node]] = {}
+        for section, what in (("patterns", "pattern"), ("writes", "write"), ("transactions", "transaction")):
+            node = entries.get(section)
+            found[section] = {}
+            for name, value in {}.items() if node is None else self.table(node, None, f"'{section}'").items():
+                assert isinstance(node, Table)
+                key = node.key(name)
+                if self.name(key, f"a {what}"):
+                    if name in STORE_METHODS:
+                        self.report.add(
+                            key,
+                            f"'{name}' cannot be the name of a {what}, which is a method of every store; rename it",
+                        )
+                    if name in seen:
+                        self.report.add(key, f"the {what} '{name}' has the name of a {seen[name]}; rename one")
+                seen.setdefault(name, what)
+                found[section][name] = value
+        return found
+
+    def read_calls(
+        self, entities: dict[str, Entity], calls: Mapping[str, Mapping[str, Node]]
+    ) -> tuple[dict[str, Pattern], dict[str, Write], dict[str, Transaction]]:
+        model = Model("", entities)
+        patterns: dict[str, Pattern] = {}
+        writes: dict[str, Write] = {}
+        pattern_reader, write_reader = PatternReader(self.report, model), WriteReader(self.report, model)
+        for name, node in calls["patterns"].items():
+            pattern = pattern_reader.pattern(name, node)
+            if pattern is not None:
+                patterns[name] = pattern
+        for name, node in calls["writes"].items():
+            write = write_reader.write(name, node)
+            if write is not None:
+                writes[name] = write
+        transactions = {
+            name: write_reader.transaction(name, node, writes, calls["writes"])
+            for name, node in calls["transactions"].items()
+        }
+        return patterns, writes, transactions
+
+    def targets(self, node: Node | None) -> dict[str, Mapping[str, object]]:
+        found: dict[str, Mapping[str, object]] = {}
+        if node is None:
+            return found
+        for engine, value in self.table(node, None, "'targets'").items():
+            found[engine] = {
+                name: _as_plain(item) for name, item in self.table(value, None, f"target '{engine}'").items()
+            }
+        return found
+
+
+def _as_plain(node: Node) -> object:
+    """A node as nested dicts, lists and texts."""
+    if isinstance(node, Table):
+        return {name: _as_plain(value) for name, value in node.entries.items()}
+    if isinstance(node, Items):
+        return [_as_plain(item) for item in node.items]
+    assert isinstance(node, Text)
+    return node.text
+
+
+def _warnings(drafts: Mapping[str, EntityDraft], calls: Mapping[str, Mapping[str, Node]]) -> list[str]:
+    """What was assumed because nothing was said: one line for all rates, one for all counts."""
+    found: list[str] = []
+    unrated = [
+        name
+        for section in ("patterns", "writes")
+        for name, node in calls[section].items()
+        if isinstance(node, Table) and "rate" not in node.entries
+    ]
+    if unrated:
+        found.append(f"no rate for {_listed(unrated)}; assumed low, which is 1/s")
+    uncounted = [name for name, draft in drafts.items() if not draft.counted]
+    if uncounted:
+        found.append(f"no count for {_listed(uncounted)}; assumed {USUAL_COUNT:.0f} rows")
+    return found
+
+
+def _listed(names: list[str]) -> str:
+    text = ", ".join(f"'{name}'" for name in names[:5])
+    return f"{text} and {len(names) - 5} more" if len(names) > 5 else text
