@@ -42,7 +42,7 @@ def test_every_problem_has_its_line(keyplan: Keyplan) -> None:
 
 
 def test_stdin(keyplan: Keyplan) -> None:
-    assert_fails(keyplan("design", "-", "--engine", "sqlite", stdin="keyplan: 2\n"), "stdin:1: …")
+    assert_fails(keyplan("design", "-", "--engine", "sqlite", stdin="[]"), "stdin:1: …")
     good = keyplan("design", "-", "--engine", "sqlite", stdin=GOOD)
     assert good.exit_code == 0, good.output
     assert good.stdout.startswith("notes on sqlite")
