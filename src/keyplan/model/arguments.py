@@ -28,8 +28,8 @@ Check = Callable[[object], Any]
 class Binder:
     """Turns the keyword arguments of one pattern or write into its parameters' canonical values.
 
-    Make it once and call it per call. For creates and upserts, whose arguments are the fields of a row, it is of no
-    use; see `new_row`. An upsert with `set` or `add` takes the parts of its key besides its parameters.
+    Make it once and call it per call. It is not for creates and whole upserts, whose arguments are the fields of a row;
+    see `new_row`.
     """
 
     def __init__(self, model: Model, call: Pattern | Write) -> None:
@@ -38,11 +38,7 @@ class Binder:
         self.groups: dict[str, tuple[str, ...]] = {}
         """Arguments that stand for several parameters: a composite reference and its dotted columns."""
         uses = _Uses(model, call)
-        params = dict(call.params)
-        if isinstance(call, Write) and call.kind == "change" and not call.where:
-            entity = model.entities[call.entity]
-            params = {**{column: entity.columns[column].type for column in entity.key}, **params}
-        for name, type in params.items():
+        for name, type in call.params.items():
             self.checks[name] = uses.check(name, type)
             head, dot, _ = name.partition(".")
             if dot:

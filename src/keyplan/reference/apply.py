@@ -203,10 +203,8 @@ class Writer:
         return answer(self.tables, write.entity, Select(write.returns), row)
 
     def _key(self, write: Write, values: Mapping[str, Any]) -> Key:
-        """The key of the row that a write by key is about: fixed by its `where`, or among its arguments."""
+        """The key of the row that a write by key is about, which its `where` fixes."""
         entity = self.model.entities[write.entity]
-        if not write.where:
-            return tuple(values[column] for column in entity.key)
         return tuple(self._fixed(write.where, column, values, entity.columns[column].type) for column in entity.key)
 
     def _fixed(self, where: Iterable[Condition], column: str, values: Mapping[str, Any], type: Any) -> Any:
