@@ -30,10 +30,7 @@ yes_option = click.option("--yes", is_flag=True, help="Do it; without it, only s
 
 def read_model(name: str) -> keyplan.Model:
     """The model in a file, or on stdin for `-`; its warnings go to stderr."""
-    if name == "-":
-        model = keyplan.parse_model(sys.stdin.buffer.read(), file="stdin")
-    else:
-        model = keyplan.load_model(name)
+    model = keyplan.parse_model(sys.stdin.buffer.read(), file="stdin") if name == "-" else keyplan.load_model(name)
     for warning in model.warnings:
         click.echo(warning, err=True)
     return model

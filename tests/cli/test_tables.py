@@ -1,0 +1,64 @@
+"""Columns that line up and fit, and figures that can be read."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+
+from keyplan.cli import tables
+from keyplan.cli.output import answer_text
+from keyplan.cli.tables import heading, number, table
+
+
+def test_doctests() -> None:
+    assert doctest.testmod(tables).failed == 0
+
+
+def test_columns_line_up() -> None:
+    assert table(["name", "rows"], [["a", "1"], ["long", "1,000"]], right="rows") == [
+        "name   rows",
+        "a         1",
+        "long  1,000",
+    ]
+
+
+def test_the_widest_columns_are_cut_to_fit() -> None:
+    lines = table(["a", "b", "c"], [["x" * 50, "y" * 30, "short"]], fit=50)
+    assert max(map(len, lines)) == 50
+    assert lines[1].endswith("…  short")
+    assert lines[1].count("…") == 2
+
+
+def test_columns_are_never_cut_to_nothing() -> None:
+    assert len(table(["a"] * 10, [["x" * 20] * 10], fit=20)[1]) == 10 * 8 + 9 * 2
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1e-9, "1e-09"), (0.00004, "0.00004"), (-3.14159, "-3.14"), (1e12, "1,000,000,000,000")]
+)
+def test_numbers(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+def test_headings_take_two_lines_where_one_is_too_short() -> None:
+    assert heading("left", "right", fit=12) == "left   right"
+    assert heading("left", "right", fit=10) == "left\nright"
+
+
+def test_answers() -> None:
+    assert answer_text(None) == "-"
+    assert answer_text(7) == "7"
+    assert answer_text([]) == "no rows"
+    assert answer_text([{"a": 1, "b": {"c": "x"}}, {"a": None, "b": {"c": "two\nlines"}}]).splitlines() == [
+        "a  b.c",
+        "1  x",
+        '-  "two\\nlines"',
+    ]
+    assert answer_text({"name": "x", "items": [{"line": 1}], "tags": ["a", "b"]}).splitlines() == [
+        "name   x",
+        "items",
+        "  line",
+        "     1",
+        "tags   a, b",
+    ]
