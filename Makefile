@@ -20,7 +20,7 @@ help:
 $(VENV)/python.stamp:
 	@.ci/need "$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))'" python3 \
 		"$(PYTHON) -c 'import ensurepip, venv'" python3-venv
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 
 $(VENV)/base.stamp: $(VENV)/python.stamp pyproject.toml
