@@ -138,9 +138,13 @@ def expiry_seconds(moment: datetime) -> int:
 
 
 def number_bytes(text: str) -> int:
-    """The size of a number by AWS's approximation: one byte per two significant digits, and one.
+    """The size of a number: one byte per two significant digits, and one.
 
-    Pairs are counted from the decimal point, as DynamoDB Local does, and a negative number takes a byte more.
+    AWS calls that approximate. DynamoDB Local counts exactly: the pairs of digits left and right of the decimal point,
+    from the first to the last that is not zero, and a byte more for a negative number.
+
+    >>> [number_bytes(text) for text in ("0", "100", "12000", "1.5", "-5")]
+    [1, 2, 3, 3, 3]
     """
     sign, digits, exponent = Decimal(text).as_tuple()
     assert isinstance(exponent, int)
@@ -149,7 +153,7 @@ def number_bytes(text: str) -> int:
     if not stripped:
         return 1
     exponent += len(significant) - len(stripped)
-    return (len(stripped) + 1) // 2 + 1 + sign
+    return (len(stripped) + exponent % 2 + 1) // 2 + 1 + sign
 
 
 def value_bytes(value: Attribute) -> int:

@@ -1,0 +1,85 @@
+"""What work costs on DynamoDB: dollars a month, from read and write units and storage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import ceil
+
+from keyplan.engines.dynamodb.fit import entry_bytes, fit
+from keyplan.engines.dynamodb.limits import GB, LATENCIES, LIMITS, MB, MONTH_SECONDS, PRICES
+from keyplan.engines.work import Cost, CostModel, Couplings, LinearRow, Rejection, TouchWork, ViewFacts, Work
+from keyplan.model.model import Model
+from keyplan.plan.view import View
+
+SCAN_ROWS = 100
+"""A view of at most so many entries may be read whole: a page or two of one Scan."""
+
+
+class DynamoDBCosts(CostModel):
+    """Prices work in on-demand units."""
+
+    unit = "USD/month"
+    per_second = float(MONTH_SECONDS)
+    transactional = True
+    carries = True
+
+    def fit(self, view: View, facts: ViewFacts) -> View | Rejection:
+        return fit(view, facts)
+
+    def entry_bytes(self, view: View, facts: ViewFacts, at: tuple[str, ...] = ()) -> float:
+        return entry_bytes(view, facts, at)
+
+    def read(self, work: Work) -> Cost:
+        factor = 1.0 if work.strong else LIMITS.eventual_read_factor
+        size = work.entry_bytes * work.entries
+        most = work.entry_bytes * work.most_entries
+        for chain in work.along:
+            embed = work.facts.embeds[chain]
+            child = entry_bytes(work.view, work.facts, tuple(chain.split(".")))
+            size += child * embed.per_parent * work.entries
+            most += child * min(embed.most_per_parent, 10 * max(1.0, embed.per_parent)) * work.most_entries
+        per_request = max(1.0, ceil(size / LIMITS.read_unit_bytes)) * factor
+        units = per_request * work.requests
+        pages = max(1.0, ceil(most / LIMITS.page_bytes))
+        if work.get and not work.along:
+            p99 = LATENCIES.get_ms if work.requests <= 1 else LATENCIES.batch_get_ms * ceil(work.requests / 100)
+        elif work.scan:
+            p99 = LATENCIES.scan_page_ms * pages
+        else:
+            waves = ceil(work.requests / 32)
+            p99 = LATENCIES.query_ms * waves * pages + most / MB * LATENCIES.ms_per_mb
+        return Cost(units * PRICES.on_demand_per_read_unit, {"read units": units}, p99)
+
+    def touch(self, work: TouchWork) -> Cost:
+        each = max(1.0, ceil(work.entry_bytes / LIMITS.write_unit_bytes))
+        changed = work.puts + work.patches + 2 * work.moves + work.deletes + work.adds + work.checks
+        units = each * changed
+        if work.view.kind == "gsi":
+            # Copies that an index projects are carried by the base item as well.
+            copies = sum(size for path, size in work.facts.value_bytes.items() if "." in path)
+            units += copies / LIMITS.write_unit_bytes * (work.puts + work.moves)
+        return Cost(units * PRICES.on_demand_per_write_unit, {"write units": units}, LATENCIES.put_ms)
+
+    def keep(self, view: View, facts: ViewFacts) -> float:
+        size = (entry_bytes(view, facts) + LIMITS.storage_overhead_bytes) * facts.rows
+        for chain, embed in facts.embeds.items():
+            child = entry_bytes(view, facts, tuple(chain.split("."))) + LIMITS.storage_overhead_bytes
+            size += child * embed.per_parent * facts.rows
+        return size / GB * PRICES.storage_per_gb_month
+
+    def couplings(self, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Couplings:
+        """At most 20 indexes: per entity, since one index can serve every entity once."""
+        rows = []
+        entities = dict.fromkeys(view.entity for view in views if view.kind == "gsi")
+        for entity in entities:
+            mine = {view.name: 1.0 for view in views if view.kind == "gsi" and view.entity == entity}
+            rows.append(LinearRow(mine, high=float(LIMITS.global_indexes)))
+        return Couplings({}, rows)
+
+    def scans(self, facts: ViewFacts) -> bool:
+        return facts.rows <= SCAN_ROWS
+
+
+def cost_model(model: Model) -> DynamoDBCosts:
+    """The cost model for a model."""
+    return DynamoDBCosts()

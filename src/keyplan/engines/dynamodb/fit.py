@@ -1,0 +1,54 @@
+"""Which views are possible on DynamoDB, and with how many shards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+
+from keyplan.engines.dynamodb.limits import LIMITS
+from keyplan.engines.work import Rejection, ViewFacts
+from keyplan.plan.view import Part, View
+
+MOST_SHARDS = 200
+ATTRIBUTE_OVERHEAD = 3
+"""An attribute's name is its path; the byte count of names is part of an item's size."""
+
+
+def entry_bytes(view: View, facts: ViewFacts, at: tuple[str, ...] = ()) -> float:
+    """The average size of an item or index entry: names and values, PK and SK with their prefixes."""
+    if at:
+        embed = facts.embeds[".".join(at)]
+        values, key = embed.value_bytes, embed.key_bytes + facts.key_bytes
+    else:
+        values, key = facts.value_bytes, facts.key_bytes
+    names = sum(len(name) + ATTRIBUTE_OVERHEAD for name in values)
+    prefixes = 2 * (len(view.entity) + 1) + len("PKSK")
+    return names + sum(values.values()) + key + prefixes
+
+
+def fit(view: View, facts: ViewFacts) -> View | Rejection:
+    """The view with the fewest shards that keep its hottest partition within the limits."""
+    if view.kind == "gsi" and not view.parts:
+        return Rejection("an index needs a key")
+    size = entry_bytes(view, facts)
+    if facts.most_entry_bytes + facts.key_bytes > LIMITS.item_bytes and size > LIMITS.item_bytes:
+        return Rejection(f"an entry of {size:.0f} B is over the limit of {LIMITS.item_bytes} B")
+    if facts.key_bytes_most + 40 > LIMITS.partition_key_bytes:
+        return Rejection(f"its partition key can reach {facts.key_bytes_most:.0f} B of {LIMITS.partition_key_bytes} B")
+    if facts.sort_bytes_most + 40 > LIMITS.sort_key_bytes:
+        return Rejection(f"its sort key can reach {facts.sort_bytes_most:.0f} B of {LIMITS.sort_key_bytes} B")
+    units = max(1.0, ceil(size / LIMITS.write_unit_bytes))
+    needed = ceil(facts.hottest_writes * units / LIMITS.partition_writes_per_second)
+    if needed <= 1:
+        return view
+    if not view.sort and not view.measures:
+        return Rejection(
+            f"the hottest entry takes {facts.hottest_writes * units:.0f} write units/s of "
+            f"{LIMITS.partition_writes_per_second} that a partition has"
+        )
+    if view.measures or view.unique or view.embeds:
+        return Rejection("its hottest partition would be written faster than a partition allows")
+    ways = max(2, needed)
+    if ways > MOST_SHARDS:
+        return Rejection(f"it would need {ways} shards")
+    return replace(view, partition=(*view.partition, Part("", ways=ways)))
