@@ -25,6 +25,8 @@ Call = tuple[str, dict[str, Any]]
 
 STRANGER = 0.1
 """How often a row is taken that is not there."""
+ULID = 26
+"""Characters; datasets share none of these."""
 
 
 class Caller:
@@ -35,6 +37,7 @@ class Caller:
         self.there = there
         self.strangers = strangers
         self.random = random.Random(seed)
+        self.made = 0
         self.used: set[tuple[str, tuple[Any, ...]]] = set()
         """Rows of the transaction that is being drawn: each may be written once."""
 
@@ -46,7 +49,8 @@ class Caller:
 
     def writes(self, times: int) -> Iterator[Call]:
         """Every write and transaction, so many times each, all mixed; drawn one by one as the rows change."""
-        calls = [*self.model.writes.values(), *self.model.transactions.values()] * times
+        calls: list[Write | Transaction] = [*self.model.writes.values(), *self.model.transactions.values()]
+        calls *= times
         self.random.shuffle(calls)
         for call in calls:
             self.used.clear()
@@ -70,7 +74,8 @@ class Caller:
         _, other = self.pick_from(self.strangers, write.entity, ())
         for column, operand in write.sets.items():
             if isinstance(operand, Param):
-                found[operand.name] = other[column]
+                unique = any(column in columns for columns in entity.unique)
+                found[operand.name] = self.fresh(other[column]) if unique else other[column]
         for operand in write.adds.values():
             if isinstance(operand, Param):
                 found[operand.name] = self.random.randint(1, 3)
@@ -105,6 +110,10 @@ class Caller:
             if target is not None and arguments[name] is not None and self.there.rows[target]:
                 key = self.random.choice(list(self.there.rows[target]))
                 arguments[name] = key[0] if len(key) == 1 else key
+        if self.random.random() > STRANGER:
+            distinct = key_fields | {entity.columns[column].field for columns in entity.unique for column in columns}
+            for name in sorted(distinct & fields):
+                arguments[name] = self.fresh(arguments[name])
         for name, inner in children.items():
             role = entity.roles[name]
             child = self.model.entities[role.entity]
@@ -115,6 +124,17 @@ class Caller:
                 found[tuple(repr(made.get(child.columns[column].field)) for column in child.key)] = made
             arguments[name] = list(found.values())
         return arguments
+
+    def fresh(self, value: Any) -> Any:
+        """A value that no row has: strings and numbers of one dataset occur in every other."""
+        self.made += 1
+        if isinstance(value, str) and len(value) != ULID:
+            return f"{value}-{self.made}"
+        if isinstance(value, datetime):
+            return value + timedelta(milliseconds=self.made)
+        if isinstance(value, date):
+            return value + timedelta(days=1000 + self.made)
+        return value + 1000 + self.made if type(value) is int else value
 
     def pick(self, entity: str, conditions: Sequence[Condition]) -> tuple[Database, Row]:
         """A row to take values from; if possible one that fulfils the conditions without parameters."""
@@ -141,6 +161,8 @@ class Caller:
             for place, operand in enumerate(condition.operands):
                 if isinstance(operand, Param):
                     value = self.random.choice(held) if held else self.any_value(entity, condition, type)
+                    if database is self.strangers and type.kind == "string" and condition.op == "=":
+                        value = self.fresh(value)
                     found[operand.name] = self.operand(condition.op, place, value)
         return found
 

@@ -1,0 +1,45 @@
+"""A handful of rows for a model of any size: the generator's, with counts so small that every row can be looked at."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from keyplan.data import generate
+from keyplan.model.entity import Entity
+from keyplan.model.model import Model
+from tests.examples_data.calls import row_arguments
+
+NOW = datetime(2024, 7, 15, 12, 30, 15, 250_000, tzinfo=UTC)
+"""The moment at which everything in these tests happens."""
+
+SMALLEST, LARGEST = 3, 250
+OPTIONAL = 0.2
+
+
+def rows(model: Model, seed: int) -> list[tuple[str, dict[str, Any]]]:
+    """Rows of every entity as a caller gives them to `load`, parents before their children."""
+    counts = {name: small(entity.count) for name, entity in model.entities.items()}
+    few = replace(model, entities={name: _few_values(entity) for name, entity in model.entities.items()})
+    found = generate(few, counts=counts, seed=seed, now=NOW)
+    return [(entity, row_arguments(model.entities[entity], row)) for entity, row in found]
+
+
+def small(number: float) -> int:
+    """A count that is small and keeps its place among the others: 40 becomes 3, 100k 22, 150M 161."""
+    return max(SMALLEST, min(LARGEST, round(math.pow(number, 0.27))))
+
+
+def _few_values(entity: Entity) -> Entity:
+    """So few values of each field that rows share them, and rare fields often enough that some rows have them."""
+    fields = {
+        name: replace(
+            field,
+            distinct=None if field.distinct is None else small(field.distinct),
+            optional=None if field.optional is None else max(field.optional, OPTIONAL),
+        )
+        for name, field in entity.fields.items()
+    }
+    return replace(entity, fields=fields)
