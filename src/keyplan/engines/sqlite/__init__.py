@@ -1,0 +1,77 @@
+"""SQLite: normalised tables and B-tree indexes in one file; the embedded default and the fast oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from keyplan.engines.base import AsyncPort, Catalog, Change, Codec, Engine, Kind, Port, Proc
+from keyplan.model.model import Model
+from keyplan.plan.design import Design, Structure
+from keyplan.plan.steps import Search
+from keyplan.plan.view import View
+
+if TYPE_CHECKING:
+    from keyplan.engines.work import CostModel
+
+KINDS = {
+    "table": Kind("table", partitioned=False, measures=True, unique=True),
+    "index": Kind("index", kept_by_engine=True, holds_all=True, partitioned=False, unique=True),
+}
+
+
+class SqliteEngine(Engine):
+    """The engine; modules are imported when they are needed, the driver at `connect`."""
+
+    name = "sqlite"
+    schemes = ("sqlite",)
+    kinds = KINDS
+    formats = ("sql",)
+
+    def costs(self, model: Model) -> CostModel:
+        from keyplan.engines.sqlite.cost import cost_model
+
+        return cost_model(model)
+
+    def pack(self, model: Model, views: Sequence[View], settings: Mapping[str, Any]) -> tuple[Structure, ...]:
+        from keyplan.engines.sqlite.pack import pack
+
+        return pack(model, views)
+
+    def emit(self, model: Model, design: Design, to: str) -> Mapping[str, str]:
+        from keyplan.engines.sqlite.emit import emit
+
+        return emit(model, design, to)
+
+    def codec(self, model: Model, design: Design) -> Codec:
+        from keyplan.engines.sqlite.requests import SqliteCodec
+
+        return SqliteCodec(model, design)
+
+    def inspect(self, model: Model, design: Design) -> Proc[Catalog]:
+        from keyplan.engines.sqlite.changes import inspect
+
+        return inspect(model, design)
+
+    def changes(self, model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]:
+        from keyplan.engines.sqlite.changes import changes
+
+        return changes(model, design, lock, found)
+
+    def connect(self, url: str, model: Model, design: Design | None) -> Port:
+        from keyplan.engines.sqlite.port import SqlitePort
+
+        return SqlitePort(url)
+
+    def connect_async(self, url: str, model: Model, design: Design | None) -> AsyncPort:
+        from keyplan.engines.sqlite.port import SqliteAsyncPort
+
+        return SqliteAsyncPort(url)
+
+    def words(self, model: Model, design: Design, search: Search) -> str:
+        from keyplan.engines.sqlite.words import words
+
+        return words(model, design, search)
+
+
+ENGINE = SqliteEngine()

@@ -1,0 +1,196 @@
+"""What a file holds against what the design wants, and the steps from one to the other.
+
+The design that a file holds is recorded in the table `keyplan_design`, and with it which tables are ours. SQLite
+changes schemas inside transactions, so all steps are sent together with the record, by the last one: a crash leaves the
+file as it was. Statements say IF [NOT] EXISTS, and the record is compared first, so that two processes that apply the
+same design at once both succeed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from keyplan.engines.base import Catalog, Change, Proc, Reply
+from keyplan.engines.sqlite.layout import Table, index_ddl, layout, table_ddl
+from keyplan.engines.sqlite.pack import DESIGN_TABLE
+from keyplan.engines.sqlite.sql import quote
+from keyplan.engines.sqlite.statements import FOUND, NOT_FOUND, NOTHING
+from keyplan.engines.sqlite.writes import Step, WriteRequest, conflict
+from keyplan.errors import DesignMismatchError, KeyplanError
+from keyplan.model.model import Model
+from keyplan.plan.design import Design
+
+_RECORD_DDL = f"""CREATE TABLE IF NOT EXISTS {DESIGN_TABLE} (
+  only INTEGER PRIMARY KEY CHECK (only = 1),
+  model TEXT NOT NULL,
+  hash TEXT NOT NULL,
+  lock TEXT NOT NULL,
+  tables TEXT NOT NULL
+) STRICT"""
+_SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+_RECORD = f"SELECT model, hash, lock, tables FROM {DESIGN_TABLE}"
+
+
+def design_hash(lock: str) -> str:
+    """The hash under which a lock text is recorded."""
+    return hashlib.sha256(lock.encode()).hexdigest()
+
+
+def inspect(model: Model, design: Design) -> Proc[Catalog]:
+    """The tables and indexes there are, and the design on record."""
+    schema = _rows((yield [(_SCHEMA, ())])[0])
+    tables = {name: text for kind, name, _, text in schema if kind == "table" and name != DESIGN_TABLE}
+    indexes = {name: (table, text) for kind, name, table, text in schema if kind == "index"}
+    found: dict[str, Any] = {"tables": tables, "indexes": indexes, "ours": {}, "model": None}
+    if not any(name == DESIGN_TABLE for _, name, _, _ in schema):
+        return Catalog(found=found)
+    recorded = _rows((yield [(_RECORD, ())])[0])
+    if not recorded:
+        return Catalog(found=found)
+    name, recorded_hash, lock, ours = recorded[0]
+    found |= {"ours": json.loads(ours), "model": name}
+    return Catalog(recorded_hash, lock, found)
+
+
+def _rows(reply: Reply) -> Any:
+    if isinstance(reply, KeyplanError):
+        raise reply
+    return reply
+
+
+def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]:
+    """The steps that make the file hold the design; none if it does already."""
+    places = layout(model, design)
+    wanted = {table.name: table for table in places.tables.values()}
+    indexes = {index.name: index for index in places.indexes.values()}
+    ours: Mapping[str, bool] = found.found["ours"]
+    there: Mapping[str, str] = found.found["tables"]
+    there_indexes: Mapping[str, tuple[str, str]] = found.found["indexes"]
+    if found.found["model"] not in (None, model.name):
+        raise DesignMismatchError(
+            f"the file holds a design of the model '{found.found['model']}', not of '{model.name}'; name another file"
+        )
+    known = {name.lower(): name for name in there}
+    for name in wanted:
+        _check_table(known.get(name.lower()), wanted[name], ours, there)
+    batch = _Batch(found, model, lock, {name: _is_home(design, table) for name, table in wanted.items()})
+    steps: list[SqliteChange] = []
+    for name, (table, text) in there_indexes.items():
+        if table in ours and (name not in indexes or text != index_ddl(indexes[name])) and text is not None:
+            steps.append(SqliteChange(batch, f"drop index {name}", f"DROP INDEX IF EXISTS {quote(name)}"))
+    for name, home in ours.items():
+        if name in there and name not in wanted:
+            what = "with all its rows" if home else "whose rows can be made again"
+            text = f"DROP TABLE IF EXISTS {quote(name)}"
+            steps.append(SqliteChange(batch, f"drop table {name}, {what}", text, destructive=home, drops=name))
+    for name, wanted_table in wanted.items():
+        if name.lower() not in known:
+            steps.append(SqliteChange(batch, f"create table {name}", _if_missing(table_ddl(wanted_table))))
+    for name, index in indexes.items():
+        if there_indexes.get(name, ("", ""))[1] != index_ddl(index):
+            steps.append(SqliteChange(batch, f"create index {name}", _if_missing(index_ddl(index))))
+    if not steps and found.lock == lock and found.design_hash == design_hash(lock):
+        return ()
+    return (*steps, _Record(batch))
+
+
+def _if_missing(text: str) -> str:
+    for head in ("CREATE TABLE ", "CREATE UNIQUE INDEX ", "CREATE INDEX "):
+        if text.startswith(head):
+            return f"{head}IF NOT EXISTS {text[len(head) :]}"
+    raise ValueError(text)
+
+
+def _is_home(design: Design, table: Table) -> bool:
+    return design.homes.get(table.view.entity, ("",))[0] == table.view.name
+
+
+def _check_table(name: str | None, table: Table, ours: Mapping[str, bool], there: Mapping[str, str]) -> None:
+    if name is None:
+        return
+    if name not in ours:
+        raise DesignMismatchError(
+            f"the file has a table '{name}' that keyplan did not make; name another file, or rename the table"
+        )
+    if there[name] != table_ddl(table):
+        raise DesignMismatchError(
+            f"the table '{name}' is laid out for another design, and its rows are not moved; "
+            "load the rows into a new file, or open this one with the model it was made for"
+        )
+
+
+@dataclass
+class _Batch:
+    """The statements of all steps that were run, until the last one sends them."""
+
+    found: Catalog
+    model: Model
+    lock: str
+    tables: dict[str, bool]
+    statements: dict[str, None] = field(default_factory=dict)
+    dropped: set[str] = field(default_factory=set)
+
+
+class SqliteChange(Change):
+    """One statement; sent with the record."""
+
+    def __init__(
+        self, batch: _Batch, summary: str, text: str, *, destructive: bool = False, drops: str | None = None
+    ) -> None:
+        self.summary = summary
+        self.destructive = destructive
+        self.text = text
+        self._batch = batch
+        self._drops = drops
+
+    def run(self) -> Proc[None]:
+        self._batch.statements[self.text] = None
+        if self._drops:
+            self._batch.dropped.add(self._drops)
+        return
+        yield
+
+
+class _Record(Change):
+    """Sends everything in one transaction, with the design's record."""
+
+    destructive = False
+
+    def __init__(self, batch: _Batch) -> None:
+        self.summary = f"record the design in {DESIGN_TABLE}"
+        self._batch = batch
+
+    def run(self) -> Proc[None]:
+        batch = self._batch
+        found = batch.found
+        kept = {name: home for name, home in found.found["ours"].items() if name not in batch.dropped}
+        tables = json.dumps({**kept, **batch.tables}, sort_keys=True)
+        steps = [_step(_RECORD_DDL)]
+        mine = design_hash(batch.lock)
+        if found.design_hash is None:
+            steps.append(_step(f"SELECT 1 FROM {DESIGN_TABLE} WHERE hash <> ?", (mine,), NOT_FOUND))
+        else:
+            text = f"SELECT 1 FROM {DESIGN_TABLE} WHERE hash IN (?, ?)"
+            steps.append(_step(text, (found.design_hash, mine), FOUND))
+        steps += [_step(text) for text in batch.statements]
+        record = f"INSERT OR REPLACE INTO {DESIGN_TABLE} (only, model, hash, lock, tables) VALUES (1, ?, ?, ?, ?)"
+        steps.append(_step(record, (batch.model.name, mine, batch.lock, tables)))
+        _rows((yield [_Script(steps, (), ())])[0])
+
+
+def _step(text: str, values: tuple[Any, ...] = (), check: int = NOTHING) -> Step:
+    return Step(text, values, check, 0, False)
+
+
+class _Script(WriteRequest):
+    """A WriteRequest without edits."""
+
+    def failed(self, step: Step) -> KeyplanError:
+        return conflict(0, "another process is applying a different design to this file; look at it again")
+
+    def refused(self, step: Step, message: str) -> KeyplanError:
+        return DesignMismatchError(f"sqlite refused '{step.text}': {message}; the rows do not fit the design")

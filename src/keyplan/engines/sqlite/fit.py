@@ -1,0 +1,24 @@
+"""Which views are possible on SQLite."""
+
+from __future__ import annotations
+
+from keyplan.engines.work import Rejection, ViewFacts
+from keyplan.model.model import Model
+from keyplan.plan.view import View
+
+
+def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
+    """Rows live in normalised tables under their key; indexes are over the table's own columns."""
+    if any(part.ways > 1 for part in view.parts):
+        return Rejection("one file needs no shards")
+    if view.kind == "index":
+        if any(part.cut is not None for part in view.parts):
+            return Rejection("an index is over plain columns; a range answers a truncation")
+        if any(condition.op not in ("=", "!=", "present") for condition in view.where):
+            return Rejection("a partial index tests equality and presence only")
+        return view
+    if view.measures or view.unique or any(part.cut in ("each", "words") for part in view.parts):
+        return view
+    here = model.entities[view.entity]
+    whole = set(view.holds) == set(here.stored) and tuple(part.path for part in view.parts) == here.key
+    return view if whole else Rejection("rows are kept once, in the table of their entity")

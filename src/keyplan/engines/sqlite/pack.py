@@ -1,0 +1,131 @@
+"""Views become tables and indexes with readable names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from keyplan.engines.sqlite.layout import (
+    COUNT,
+    ROWID,
+    ROWID_ALIAS,
+    WITHOUT_ROWID,
+    measure_type,
+    part_name,
+    part_type,
+    path_type,
+)
+from keyplan.engines.sqlite.limits import SMALL_ROW_BYTES
+from keyplan.model.model import Model
+from keyplan.model.values import average_bytes
+from keyplan.plan.design import Structure
+from keyplan.plan.view import View
+
+DESIGN_TABLE = "keyplan_design"
+
+
+def pack(model: Model, views: Sequence[View]) -> tuple[Structure, ...]:
+    """A table per view that we keep, an index per view that SQLite keeps, in the order of the views, tables first."""
+    taken = {DESIGN_TABLE}
+    homes = {view.name for view in home_views(model, views)}
+    structures = []
+    names: dict[str, str] = {}
+    for view in sorted((view for view in views if not view.base), key=lambda view: view.name not in homes):
+        name = _free(view.entity if view.name in homes else _table_name(view), taken)
+        names[view.name] = name
+        settings: dict[str, object] = {"rows": row_storage(model, view)}
+        columns = _column_names(view)
+        if columns:
+            settings["columns"] = columns
+        structures.append(Structure(name, "table", (view.name,), settings))
+    for view in views:
+        if view.base:
+            name = _free(_index_name(model, view), taken)
+            structures.append(Structure(name, "index", (view.name,), {"on": names[view.base]}))
+    return tuple(structures)
+
+
+def home_views(model: Model, views: Sequence[View]) -> list[View]:
+    """Per entity the table that bears its name: it holds every column, and its key is the shortest of those."""
+    able: dict[str, list[View]] = {}
+    for view in views:
+        entity = model.entities[view.entity]
+        paths = {part_name(part) for part in view.parts}
+        whole = not (view.base or view.measures or view.where or view.unique) and set(entity.stored) <= set(view.holds)
+        if whole and set(entity.key) <= paths and not any(part.cut in ("each", "words") for part in view.parts):
+            able.setdefault(view.entity, []).append(view)
+    return [min(found, key=lambda view: len(view.parts)) for found in able.values()]
+
+
+def row_storage(model: Model, view: View) -> str:
+    """How a table keeps its rows.
+
+    A single integer key is the rowid itself. Otherwise small rows go into the key's own B-tree (WITHOUT ROWID), and
+    large ones into a table by rowid with the key as an index beside it. `limits.SMALL_ROW_BYTES` says why.
+    """
+    parts = view.parts
+    if len(parts) == 1 and not parts[0].descending:
+        type = part_type(model, view, parts[0])
+        if type.kind in ("int", "decimal", "bool", "date", "timestamp"):
+            return ROWID_ALIAS
+    return WITHOUT_ROWID if row_bytes(model, view) <= SMALL_ROW_BYTES else ROWID
+
+
+def row_bytes(model: Model, view: View) -> float:
+    """Average bytes of a table's row: values, and a byte of header each."""
+    sizes = {part_name(part): average_bytes(part_type(model, view, part)) for part in view.parts}
+    if view.measures:
+        sizes[COUNT] = 4.0
+    for measure in view.measures:
+        sizes[measure.name] = average_bytes(measure_type(model, view, measure))
+    for path in view.holds:
+        if path not in sizes:
+            type, _ = path_type(model, view.entity, path)
+            item = model.entities[view.entity].fields.get(path)
+            share = item.optional if item is not None and item.optional is not None else 1.0
+            sizes[path] = average_bytes(type) * share
+    return sum(sizes.values()) + len(sizes)
+
+
+def _column_names(view: View) -> dict[str, str]:
+    """The columns that cannot bear their path as a name, because SQLite's names know no case."""
+    taken: set[str] = set()
+    renamed = {}
+    paths = [part_name(part) for part in view.parts]
+    paths += [COUNT] if view.measures else []
+    for path in dict.fromkeys((*paths, *(measure.name for measure in view.measures), *view.holds)):
+        name = _free(path, taken)
+        if name != path:
+            renamed[path] = name
+    return renamed
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, or with a number behind it, that is not taken yet; SQLite keeps `sqlite_` to itself."""
+    base = f"_{name}" if name.lower().startswith("sqlite_") else name
+    number, free = 1, base
+    while free.lower() in taken:
+        number += 1
+        free = f"{base}_{number}"
+    taken.add(free.lower())
+    return free
+
+
+def _words(view: View, skip: Sequence[str] = ()) -> str:
+    texts = [part_name(part) for part in view.parts if part_name(part) not in skip]
+    return "_".join(re.sub(r"\W+", "_", text).strip("_") for text in texts)
+
+
+def _table_name(view: View) -> str:
+    if view.measures:
+        words = _words(view)
+        return f"{view.entity}_sums_by_{words}" if words else f"{view.entity}_sums"
+    if view.unique:
+        return f"{view.entity}_unique_{_words(view)}"
+    return f"{view.entity}_by_{_words(view)}"
+
+
+def _index_name(model: Model, view: View) -> str:
+    key = model.entities[view.entity].key
+    head = "ux" if view.unique else "ix"
+    return f"{head}_{view.entity}_{_words(view, () if view.unique else key) or _words(view)}"

@@ -1,0 +1,322 @@
+"""The connection: the only place that knows the driver, `sqlite3` of the standard library.
+
+**Durability.** WAL with `synchronous=NORMAL`: a write that was acknowledged survives a kill of the process at any
+moment, and a power failure leaves the file consistent but may lose the last writes. `?synchronous=full` syncs the log at
+every commit, so that acknowledged writes survive a power failure too.
+
+**Threads and processes.** A file has one connection per thread; `:memory:` has a single one behind a lock. Writers wait
+for each other up to `timeout`. Connections are not carried into forked children: a child opens its own.
+
+URLs: `sqlite:shop.db`, `sqlite:///abs/shop.db`, `sqlite::memory:`; options `?synchronous=full&timeout=5s`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, unquote
+
+from keyplan.engines.base import Reply, Request, Round
+from keyplan.engines.sqlite.limits import LEAST_VERSION
+from keyplan.engines.sqlite.statements import CHANGED, FOUND
+from keyplan.engines.sqlite.values import FUNCTIONS
+from keyplan.engines.sqlite.writes import BulkRequest, WriteRequest, refusal
+from keyplan.errors import (
+    AccessError,
+    ArgumentError,
+    EngineError,
+    KeyplanError,
+    StorageError,
+    UnavailableError,
+    UnsupportedError,
+    nearest,
+)
+from keyplan.units import parse_duration
+
+T = TypeVar("T")
+
+MEMORY = ":memory:"
+TIMEOUT = 5.0
+_CACHE_KIB = 65_536
+_STATEMENTS = 1024
+_ports: weakref.WeakSet[SqlitePort] = weakref.WeakSet()
+_abandoned: list[Any] = []
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a database is, and how to open it."""
+
+    path: str
+    synchronous: str = "NORMAL"
+    timeout: float = TIMEOUT
+
+
+def address(url: str) -> Address:
+    """What a URL says.
+
+    >>> address("sqlite:shop.db?timeout=2s")
+    Address(path='shop.db', synchronous='NORMAL', timeout=2.0)
+    """
+    rest = url.partition(":")[2]
+    path, _, query = rest.partition("?")
+    if path.startswith("//"):
+        host, slash, path = path[2:].partition("/")
+        if host or not slash:
+            raise ArgumentError(f"'{url}': a file has no host; write sqlite:///absolute/path or sqlite:relative.db")
+        path = f"/{path}"
+    path = unquote(path)
+    if not path:
+        raise ArgumentError(f"'{url}': no file is named; write sqlite:shop.db or sqlite::memory:")
+    synchronous, timeout = "NORMAL", TIMEOUT
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name == "synchronous":
+            synchronous = value.upper()
+            if synchronous not in ("NORMAL", "FULL"):
+                raise ArgumentError(f"'{url}': synchronous is normal or full, not '{value}'")
+        elif name == "timeout":
+            try:
+                timeout = parse_duration(value) / 1000
+            except ValueError as error:
+                raise ArgumentError(f"'{url}': timeout: {error}") from None
+        else:
+            raise ArgumentError(f"'{url}': unknown option '{name}'{nearest(name, ['synchronous', 'timeout'])}")
+    return Address(path, synchronous, timeout)
+
+
+class SqlitePort:
+    """Connections to one database, sync."""
+
+    def __init__(self, url: str) -> None:
+        if sqlite3.sqlite_version_info < LEAST_VERSION:
+            least = ".".join(map(str, LEAST_VERSION[:2]))
+            raise UnsupportedError(
+                f"sqlite: this Python has SQLite {sqlite3.sqlite_version}, and {least} is the least that will do; "
+                "install a newer Python or SQLite"
+            )
+        self._address = address(url)
+        self._memory = self._address.path == MEMORY
+        self._lock = threading.RLock()
+        self._open: list[sqlite3.Connection] = []
+        self._closed = False
+        self._local: Any = _Shared() if self._memory else threading.local()
+        self._local.cursor = self._connect()
+        _ports.add(self)
+
+    def send(self, round: Round) -> Sequence[Reply]:
+        if self._memory:
+            with self._lock:
+                return self._send(round)
+        return self._send(round)
+
+    def _send(self, round: Round) -> Sequence[Reply]:
+        try:
+            cursor = self._local.cursor
+        except AttributeError:
+            try:
+                cursor = self._local.cursor = self._connect()
+            except KeyplanError as error:
+                return [error] * len(round)
+        replies: list[Reply] = []
+        for request in round:
+            try:
+                if request.__class__ is tuple:
+                    replies.append(cursor.execute(request[0], request[1]).fetchall())
+                else:
+                    replies.append(self._write(cursor, request))
+            except (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeError) as error:
+                replies.append(self._translated(error))
+        return replies
+
+    def close(self) -> None:
+        """Closes every thread's connection; calls that come later get an error."""
+        with self._lock:
+            self._closed = True
+            for connection in self._open:
+                connection.close()
+            self._open.clear()
+            self._local = _Shared() if self._memory else threading.local()
+
+    def _write(self, cursor: sqlite3.Cursor, request: Request) -> Reply:
+        if isinstance(request, WriteRequest):
+            if len(request.steps) == 1:
+                return self._steps(cursor, request)
+            return self._transaction(cursor, lambda: self._steps(cursor, request))
+        if isinstance(request, BulkRequest):
+            return self._transaction(cursor, lambda: self._bulk(cursor, request))
+        raise TypeError(f"not a request for sqlite: {request!r}")
+
+    def _transaction(self, cursor: sqlite3.Cursor, work: Callable[[], Reply]) -> Reply:
+        cursor.execute("BEGIN IMMEDIATE")
+        try:
+            reply = work()
+            if isinstance(reply, Exception):
+                cursor.execute("ROLLBACK")
+            else:
+                cursor.execute("COMMIT")
+        except BaseException:
+            # A full disk, for one, has already rolled back.
+            if cursor.connection.in_transaction:
+                cursor.execute("ROLLBACK")
+            raise
+        return reply
+
+    def _steps(self, cursor: sqlite3.Cursor, request: WriteRequest) -> Reply:
+        outcome: list[Any] = []
+        for step in request.steps:
+            check = step.check
+            try:
+                cursor.execute(step.text, step.values)
+                rows: Any = None
+                if step.returns or check > CHANGED:
+                    rows = cursor.fetchall()
+            except sqlite3.IntegrityError as error:
+                return request.refused(step, str(error))
+            if check == CHANGED:
+                good = bool(rows) if step.returns else cursor.rowcount > 0
+            else:
+                good = check < CHANGED or (check == FOUND) == bool(rows)
+            if not good:
+                return request.failed(step)
+            outcome.append(rows)
+        return outcome
+
+    def _bulk(self, cursor: sqlite3.Cursor, request: BulkRequest) -> Reply:
+        for table, text, rows in request.batches:
+            try:
+                cursor.executemany(text, rows)
+            except sqlite3.IntegrityError as error:
+                return refusal(table, str(error), 0, f"bulk load of {table.view.entity}")
+        return None
+
+    def _connect(self) -> sqlite3.Cursor:
+        where = self._address
+        if self._closed:
+            raise UnavailableError(f"{where.path}: the store is closed")
+        connection = None
+        try:
+            connection = sqlite3.connect(
+                where.path,
+                timeout=where.timeout,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=_STATEMENTS,
+            )
+            _prepare(connection, where, self._memory)
+        except (sqlite3.Error, OverflowError, UnicodeError, ValueError) as error:
+            if connection is not None:
+                connection.close()
+            raise self._translated(error) from error
+        with self._lock:
+            self._open.append(connection)
+        return connection.cursor()
+
+    def _translated(self, error: Exception) -> KeyplanError:
+        return translate(error, self._address.path)
+
+    def _after_fork(self) -> None:
+        """SQLite's connections must not be used, nor closed, in a forked child: they are put aside."""
+        _abandoned.append((self._open, self._local))
+        self._lock = threading.RLock()
+        if not self._memory:
+            self._open = []
+            self._local = threading.local()
+
+
+class _Shared:
+    """Stands where `threading.local` would: all threads share one connection."""
+
+    cursor: sqlite3.Cursor
+
+
+def _prepare(connection: sqlite3.Connection, where: Address, memory: bool) -> None:
+    """Settings of a new connection. The first one reads the file, so that what is no database is found here."""
+    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if not memory:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if _code(error) != sqlite3.SQLITE_READONLY:  # what cannot be written can still be read
+                raise
+    connection.execute(f"PRAGMA synchronous={where.synchronous}")
+    connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
+    connection.execute("PRAGMA temp_store=MEMORY")
+    for name, arguments, function in FUNCTIONS:
+        connection.create_function(name, arguments, function, deterministic=True)
+
+
+def _code(error: BaseException) -> int | None:
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+_MEANINGS: dict[int, tuple[type[EngineError], str]] = {
+    sqlite3.SQLITE_BUSY: (UnavailableError, "is locked by another process; try again, or raise ?timeout="),
+    sqlite3.SQLITE_LOCKED: (UnavailableError, "is locked by another connection; try again"),
+    sqlite3.SQLITE_READONLY: (StorageError, "is read-only; check the permissions of the file and its folder"),
+    sqlite3.SQLITE_FULL: (StorageError, "the disk is full; make room and repeat"),
+    sqlite3.SQLITE_IOERR: (StorageError, "cannot be read or written ({message}); check the disk"),
+    sqlite3.SQLITE_CORRUPT: (StorageError, "is damaged ({message}); restore it from a backup"),
+    sqlite3.SQLITE_NOTADB: (StorageError, "is not an SQLite database; name another file"),
+    sqlite3.SQLITE_CANTOPEN: (StorageError, "cannot be opened; check that its folder exists and can be written"),
+    sqlite3.SQLITE_TOOBIG: (StorageError, "a value is too large for SQLite ({message})"),
+    sqlite3.SQLITE_NOMEM: (UnavailableError, "out of memory"),
+    sqlite3.SQLITE_INTERRUPT: (UnavailableError, "the statement was interrupted"),
+    sqlite3.SQLITE_PROTOCOL: (UnavailableError, "is locked by many processes at once; try again"),
+    sqlite3.SQLITE_PERM: (AccessError, "permission denied"),
+    sqlite3.SQLITE_AUTH: (AccessError, "permission denied"),
+}
+
+
+def translate(error: Exception, path: str) -> KeyplanError:
+    """The error of ours that an error of the driver means; every message names the file."""
+    message = str(error)
+    code = _code(error)
+    if code in _MEANINGS:
+        kind, text = _MEANINGS[code]
+        made: KeyplanError = kind(f"{path}: {text.format(message=message)}")
+    elif message.startswith(("no such table", "no such column", "no such index")):
+        made = StorageError(f"{path}: {message}; apply the design to this file")
+    elif isinstance(error, sqlite3.ProgrammingError) and "closed" in message:
+        made = UnavailableError(f"{path}: the store is closed")
+    elif isinstance(error, OverflowError):
+        made = StorageError(f"{path}: a number does not fit 64 bits")
+    else:
+        made = EngineError(f"{path}: sqlite: {message}")
+    made.__cause__ = error
+    return made
+
+
+def _after_fork() -> None:
+    for port in list(_ports):
+        port._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class SqliteAsyncPort:
+    """The same, async: everything runs on one worker thread, so that the event loop never waits for a disk."""
+
+    def __init__(self, url: str) -> None:
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="keyplan-sqlite")
+        self._port = SqlitePort(url)
+
+    async def send(self, round: Round) -> Sequence[Reply]:
+        return await self.call(lambda port: port.send(round))
+
+    async def call(self, work: Callable[[SqlitePort], T]) -> T:
+        """Runs something that uses the sync port, a whole plan for one, on the worker."""
+        return await asyncio.get_running_loop().run_in_executor(self._worker, work, self._port)
+
+    async def close(self) -> None:
+        await self.call(lambda port: port.close())
+        self._worker.shutdown(wait=False)

@@ -1,0 +1,204 @@
+"""Writes as requests, and how their refusals read.
+
+A `WriteRequest` is a list of steps. The port runs a single step as it is, several in one BEGIN IMMEDIATE ... COMMIT,
+and stops at the first whose check fails.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from keyplan.engines.base import Reply, Row
+from keyplan.engines.sqlite.layout import Layout, Table
+from keyplan.engines.sqlite.limits import BULK_ROWS
+from keyplan.engines.sqlite.statements import Raw, Template, delete_text, shape_of, templates, upsert_text
+from keyplan.engines.sqlite.values import encoder, entry_encoder, row_decoder
+from keyplan.errors import ConflictError, EngineError, KeyplanError, RangeError, UnsupportedError
+from keyplan.plan.edits import Edit
+
+_OUT_OF_RANGE = re.compile(r"CHECK constraint failed: (.+) out of range$")
+_BECAME_REAL = re.compile(r"cannot store REAL value in INTEGER column (.+)$")
+
+
+@dataclass(slots=True)
+class Step:
+    """One statement of a write."""
+
+    text: str
+    values: Raw
+    check: int
+    edit: int
+    returns: bool
+
+
+@dataclass(slots=True)
+class WriteRequest:
+    """Statements that are done together or not at all."""
+
+    steps: list[Step]
+    edits: Sequence[Edit]
+    tables: Sequence[Table]
+
+    def failed(self, step: Step) -> KeyplanError:
+        """The error for a check that failed."""
+        edit, table = self.edits[step.edit], self.tables[step.edit]
+        if edit.expect == "absent":
+            return conflict(step.edit, f"{_row(table, edit)} exists already")
+        if edit.tests:
+            return conflict(step.edit, f"{_row(table, edit)} is missing, or the condition of the write does not hold")
+        return conflict(step.edit, f"{_row(table, edit)} does not exist")
+
+    def refused(self, step: Step, message: str) -> KeyplanError:
+        """The error for a constraint that SQLite found violated."""
+        edit, table = self.edits[step.edit], self.tables[step.edit]
+        return refusal(table, message, step.edit, _row(table, edit))
+
+
+@dataclass(slots=True)
+class BulkRequest:
+    """Statements, each with the parameters of many rows, done in one transaction."""
+
+    batches: list[tuple[Table, str, list[Raw]]]
+
+
+def refusal(table: Table, message: str, edit: int, row: str) -> KeyplanError:
+    """What a violated constraint means."""
+    found = _OUT_OF_RANGE.search(message)
+    real = _BECAME_REAL.search(message)
+    if found or real:
+        name = found[1] if found else _path(real[1] if real else "", table)
+        return RangeError(f"{row}: '{name}' would leave the range of its type; nothing was written")
+    if message.startswith("UNIQUE constraint failed"):
+        fields = _unique_fields(message, table)
+        if fields is None:
+            return conflict(edit, f"{row} exists already")
+        named = ", ".join(f"'{name}'" for name in fields)
+        return conflict(edit, f"{row}: another row has the same {named}")
+    return EngineError(f"{row}: sqlite refused it: {message}")
+
+
+def conflict(edit: int, message: str) -> ConflictError:
+    """A ConflictError that knows the number of its edit."""
+    error = ConflictError(message)
+    error.edit = edit  # type: ignore[attr-defined]
+    return error
+
+
+def _row(table: Table, edit: Edit) -> str:
+    return f"{table.view.entity} '{', '.join(str(value) for value in edit.key)}'"
+
+
+def _path(column: str, table: Table) -> str:
+    """The path of a column that SQLite calls `Table.column`."""
+    return next((path for path, name in table.columns.items() if column == f"{table.name}.{name}"), column)
+
+
+def _unique_fields(message: str, table: Table) -> list[str] | None:
+    """The fields of the index that a message speaks of; None: the primary key."""
+    listed = message.partition(": ")[2]
+    for index in table.indexes:
+        if index.view.unique:
+            columns = [f"{table.name}.{table.columns[part.column]}" for part in index.parts if part.column]
+            if listed in (", ".join(columns), f"index '{index.name}'"):
+                return [part.path for part in index.parts]
+    return None
+
+
+@dataclass(slots=True)
+class _Bulk:
+    """The statements for whole entries of one table."""
+
+    table: Table
+    put: str
+    put_values: Callable[[Raw, Mapping[str, Any]], Raw]
+    delete: str
+    delete_values: Callable[[Raw], Raw]
+
+
+class Writer:
+    """Edits to requests, for one layout."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._tables = layout.tables
+        self._templates: dict[tuple[Any, ...], list[Template]] = {}
+        self._bulks: dict[str, _Bulk] = {}
+        self._decoders: dict[str, Callable[[Any], list[Row]]] = {}
+
+    def write(self, edits: Sequence[Edit]) -> WriteRequest:
+        steps = []
+        tables = []
+        for number, edit in enumerate(edits):
+            tables.append(self._table(edit))
+            for template in self._prepared(edit):
+                steps.append(Step(template.text, template.values(edit), template.check, number, template.returns))
+        return WriteRequest(steps, edits, tables)
+
+    def wrote(self, request: WriteRequest, reply: Reply) -> list[Row | None]:
+        if isinstance(reply, Exception):
+            raise reply
+        outcome: list[Row | None] = [None] * len(request.edits)
+        for step, rows in zip(request.steps, reply, strict=True):
+            if step.returns and rows:
+                outcome[step.edit] = self._decoder(request.tables[step.edit])(rows)[0]
+        return outcome
+
+    def bulk(self, edits: Sequence[Edit]) -> list[BulkRequest]:
+        """Upserts and deletes, grouped by table; rows go in by key, which keeps B-tree pages in the cache."""
+        requests = []
+        for start in range(0, len(edits), BULK_ROWS):
+            by_view: dict[str, list[Edit]] = {}
+            for edit in edits[start : start + BULK_ROWS]:
+                by_view.setdefault(edit.view, []).append(edit)
+            batches = [batch for view, here in by_view.items() for batch in self._batches(view, here)]
+            requests.append(BulkRequest(batches))
+        return requests
+
+    def _batches(self, view: str, edits: list[Edit]) -> list[tuple[Table, str, list[Raw]]]:
+        bulk = self._bulk(view)
+        width = len(bulk.table.parts)
+        batches = []
+        for do, group in groupby(edits, key=lambda edit: edit.do):
+            if do == "put":
+                put = bulk.put_values
+                values = [put(edit.key, edit.values) for edit in group]
+                values.sort(key=lambda row: row[:width])
+                batches.append((bulk.table, bulk.put, values))
+            elif do == "delete":
+                batches.append((bulk.table, bulk.delete, [bulk.delete_values(edit.key) for edit in group]))
+            else:
+                raise UnsupportedError(f"sqlite: no '{do}' in bulk")
+        return batches
+
+    def _table(self, edit: Edit) -> Table:
+        if edit.at or edit.view not in self._tables:
+            raise UnsupportedError(f"view '{edit.view}': not a table of its own on sqlite")
+        return self._tables[edit.view]
+
+    def _prepared(self, edit: Edit) -> list[Template]:
+        shape = shape_of(edit)
+        found = self._templates.get(shape)
+        if found is None:
+            found = self._templates[shape] = templates(self._table(edit), edit)
+        return found
+
+    def _bulk(self, view: str) -> _Bulk:
+        if view not in self._bulks:
+            table = self._tables[view]
+            places = {part.path: place for place, part in enumerate(table.parts)}
+            self._bulks[view] = _Bulk(
+                table,
+                upsert_text(table),
+                entry_encoder(table.entry, places),
+                delete_text(table),
+                encoder([part.slot for part in table.parts]),
+            )
+        return self._bulks[view]
+
+    def _decoder(self, table: Table) -> Callable[[Any], list[Row]]:
+        if table.name not in self._decoders:
+            self._decoders[table.name] = row_decoder(table.entry)
+        return self._decoders[table.name]
