@@ -118,6 +118,8 @@ def test_nothing_found(monkeypatch: pytest.MonkeyPatch) -> None:
         resolve(parse_url("dynamodb://shop"))
     with pytest.raises(AccessError, match="no credentials found; set AWS_PROFILE"):
         resolve(parse_url("dynamodb://shop?region=eu-west-1"))
+    with pytest.raises(AccessError, match="unknown region: 'mars-1'"):
+        resolve(parse_url("dynamodb://shop?region=mars-1"))
     with pytest.raises(AccessError, match=r"profile \(gone\) could not be found"):
         resolve(parse_url("dynamodb://shop?region=eu-west-1&profile=gone"))
 

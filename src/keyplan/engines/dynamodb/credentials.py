@@ -107,9 +107,9 @@ def resolve(address: Address) -> Access:
             raise AccessError("dynamodb: no region is known; add ?region=… to the URL or set AWS_REGION")
         region = _LOCAL_REGION
     if endpoint is None:
-        resolver = session.get_component("endpoint_resolver")
-        found = _guarded(lambda: resolver.construct_endpoint("dynamodb", region))
-        endpoint = f"https://{found['hostname']}" if found else f"https://dynamodb.{region}.amazonaws.com"
+        partition = _guarded(lambda: session.get_partition_for_region(region))
+        suffixes = {each["id"]: each["outputs"]["dnsSuffix"] for each in session.get_data("partitions")["partitions"]}
+        endpoint = f"https://dynamodb.{region}.{suffixes[partition]}"
     _check_endpoint(endpoint)
     source = _guarded(session.get_credentials)
     if source is None:
@@ -157,4 +157,6 @@ def _guarded(call: Callable[[], Any]) -> Any:
         return call()
     except (BotoCoreError, ClientError) as error:
         text = str(error).rstrip(".")
-        raise AccessError(f"dynamodb: {text[:1].lower()}{text[1:]}; check the profile or log in again") from error
+        raise AccessError(
+            f"dynamodb: {text[:1].lower()}{text[1:]}; check the region and the profile, or log in again"
+        ) from error

@@ -104,6 +104,7 @@ _TOO_LARGE = (
     "has exceeded the maximum size",
     "has exceeded the size limit",
     "item size to update",
+    "key values must be under",
 )
 
 

@@ -266,4 +266,5 @@ def _words(error: BaseException) -> str:
         return f"TLS failed, {error.reason or error.__class__.__name__}".lower()
     if isinstance(error, socket.gaierror):
         return "the host name is unknown"
-    return (getattr(error, "strerror", None) or error.__class__.__name__).lower()
+    number = getattr(error, "errno", None)
+    return os.strerror(number).lower() if number else "the connection failed"
