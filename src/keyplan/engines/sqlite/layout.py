@@ -202,6 +202,8 @@ def path_type(model: Model, entity: str, path: str) -> tuple[Type, bool]:
     own = model.entities[entity].columns.get(path)
     if own is not None:
         return own.type, own.optional
+    if path.endswith(f".{EXPIRES}"):
+        return Type("timestamp"), True
     found = model.resolve(entity, path)
     return model.column(entity, found).type, True
 

@@ -1,8 +1,8 @@
 """The connection: the only place that knows the driver, `sqlite3` of the standard library.
 
 **Durability.** WAL with `synchronous=NORMAL`: a write that was acknowledged survives a kill of the process at any
-moment, and a power failure leaves the file consistent but may lose the last writes. `?synchronous=full` syncs the log at
-every commit, so that acknowledged writes survive a power failure too.
+moment, and a power failure leaves the file consistent but may lose the last writes. `?synchronous=full` syncs the log
+at every commit, so that acknowledged writes survive a power failure too.
 
 **Threads and processes.** A file has one connection per thread; `:memory:` has a single one behind a lock. Writers wait
 for each other up to `timeout`. Connections are not carried into forked children: a child opens its own.

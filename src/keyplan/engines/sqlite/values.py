@@ -2,7 +2,7 @@
 
 | type | SQLite | why |
 |---|---|---|
-| string, text, enum, ulid | TEXT, binary collation | compares UTF-8 bytes, which is code point order; a ULID's text orders as its bytes |
+| string, text, enum, ulid | TEXT, binary collation | compares UTF-8 bytes: code point order |
 | bytes, uuid | BLOB | compares unsigned bytes |
 | int | INTEGER | 64 bits |
 | decimal | INTEGER, scaled | 18 digits fit 64 bits; exact, and sums are sums of integers |
@@ -36,8 +36,8 @@ Rows = Iterable[tuple[Any, ...]]
 _EXACT = Context(prec=100)
 _DAY_ZERO = date(1970, 1, 1).toordinal()
 _new = object.__new__
-_set_int = UUID.int.__set__  # type: ignore[attr-defined]
-_set_safe = UUID.is_safe.__set__  # type: ignore[attr-defined]
+_set_int = UUID.__dict__["int"].__set__
+_set_safe = UUID.__dict__["is_safe"].__set__
 _UNKNOWN = SafeUUID.unknown
 _from_bytes = int.from_bytes
 
@@ -168,7 +168,7 @@ def declared(type: Type, *, sum: bool = False) -> str:
 
 @dataclass(frozen=True)
 class Slot:
-    """A value in a row: the path it has in entries, its type, whether it may be missing, and whether it is a kept sum."""
+    """A value in a row: its path in entries, its type, whether it may be missing, whether it is a kept sum."""
 
     path: str
     type: Type
