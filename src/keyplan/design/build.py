@@ -1,0 +1,356 @@
+"""From a model and an engine to the design problem: needs to a fixed point, candidates, goals, upkeep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from keyplan.design.candidates import Candidates
+from keyplan.design.facts import Facts
+from keyplan.design.maintain import Maintenance, Upkeep
+from keyplan.design.match import match
+from keyplan.design.needs import (
+    Need,
+    computed_need,
+    dependents,
+    need_of_pattern,
+    path_of,
+    rank_target_need,
+    row_by_key,
+    row_of_role,
+    rows_of_role,
+    wanted,
+    whole_row,
+)
+from keyplan.design.options import Goal, Options, _strip
+from keyplan.design.problem import Problem, Root
+from keyplan.design.statistics import Statistics, peak_rate
+from keyplan.engines.base import Engine, Kind
+from keyplan.engines.work import CostModel, Rejection, ViewFacts
+from keyplan.model.model import Model
+from keyplan.model.pattern import Condition, Outer, Path
+from keyplan.model.write import Write
+from keyplan.plan.view import View
+
+
+@dataclass
+class Built:
+    """A problem with what it was made from."""
+
+    problem: Problem
+    statistics: Statistics
+    options: Options
+    unserved: dict[str, list[str]]
+    """Per pattern or write that has no options at all: the reasons."""
+    whole_rows: dict[str, Goal]
+
+
+def build_problem(model: Model, engine: Engine) -> Built:
+    """The whole design problem."""
+    statistics = Statistics(model)
+    costs = engine.costs(model)
+    facts = Facts(model, statistics)
+    needs = list(dict.fromkeys(_all_needs(model, statistics)))
+    candidates = Candidates(model, statistics, engine.kinds).collect(needs)
+    views, view_facts = _fitted(model, statistics, facts, engine.kinds, costs, candidates)
+    options = Options(model, statistics, engine.kinds, costs, list(views.values()), view_facts)
+    maintenance = Maintenance(model, statistics, facts, engine.kinds, costs)
+    roots, unserved = _roots(model, statistics, options)
+    upkeep = _upkeep(model, maintenance, views, view_facts)
+    roots += _demanded(model, options, upkeep)
+    required = _required(model, engine.kinds, views)
+    problem = Problem(
+        views,
+        view_facts,
+        roots,
+        upkeep,
+        {name: write.traffic.rate for name, write in model.writes.items()},
+        costs,
+        required,
+        costs.couplings(list(views.values()), view_facts),
+        {name: statistics.most_rows_written(write) > 1 for name, write in model.writes.items()},
+        _structure_cost(costs),
+    )
+    whole = {name: options.root(whole_row(model, name), None) for name in model.entities}
+    return Built(problem, statistics, options, unserved, whole)
+
+
+def _structure_cost(costs: CostModel) -> float:
+    """A cent a month, or a hundredth of a millisecond per second: enough to break ties against clutter."""
+    return 0.01 if costs.per_second > 1 else 1e-5
+
+
+# needs, to a fixed point
+
+
+def _all_needs(model: Model, statistics: Statistics) -> Iterator[Need]:
+    stack: list[Need] = []
+    for pattern in model.patterns.values():
+        stack.append(need_of_pattern(model, pattern))
+        if pattern.kind == "rank":
+            stack.append(rank_target_need(model, pattern))
+    for write in model.writes.values():
+        stack.extend(need for _, need, _ in write_lookups(model, statistics, write))
+        stack.append(whole_row(model, write.entity))
+    seen: set[Need] = set()
+    while stack:
+        need = stack.pop(0)
+        if need in seen:
+            continue
+        seen.add(need)
+        yield need
+        stack.extend(_raised(model, need))
+
+
+def _raised(model: Model, need: Need) -> Iterator[Need]:
+    """The needs that answering a need may raise, whatever view is used."""
+    here = model.entities[need.entity]
+    if need.fold is not None:
+        yield replace(need, fold=None)
+        return
+    yield row_by_key(model, need.entity, need.wants, strong=need.strong)
+    asked = {*need.wants, *(str(c.path) for c in need.given if not model.is_many(need.entity, c.path.roles))}
+    behind: dict[str, set[str]] = {}
+    for text in asked:
+        path = path_of(text, model, need.entity)
+        if path.roles:
+            behind.setdefault(path.roles[0], set()).add(text[len(path.roles[0]) + 1 :])
+        elif here.columns[text].computed is not None:
+            yield computed_need(model, need.entity, text, need.strong)
+    for role, inner in sorted(behind.items()):
+        yield row_of_role(model, need.entity, role, inner, need.strong)
+        for write in model.writes.values():
+            target = here.roles[role].entity
+            changes = set(write.sets) | set(write.adds)
+            if write.entity == target and (write.kind in ("upsert", "delete", "change") or changes & inner):
+                yield dependents(model, need.entity, role)
+    for tree in need.trees:
+        chain = tree.role.split(".")
+        owner = model.entity_at(need.entity, tuple(chain[:-1]))
+        yield rows_of_role(model, owner, chain[-1], tree.select, need.strong)
+    if any(isinstance(operand, Outer) for c in need.given for operand in c.operands):
+        return
+    for name in dict.fromkeys(c.path.roles[0] for c in need.given if c.path.roles):
+        role = here.roles[name]
+        there = tuple(_strip(c) for c in need.given if c.path.roles and c.path.roles[0] == name)
+        rest = tuple(c for c in need.given if not (c.path.roles and c.path.roles[0] == name))
+        wants = wanted(model, role.entity, role.columns if role.many else ())
+        yield Need(role.entity, there, wants, strong=need.strong)
+        other = model.entities[role.entity].key
+        columns = here.key if role.many else role.columns
+        links = tuple(
+            Condition(Path((), column), "=", (Outer(key),))
+            for column, key in zip(columns, role.columns if role.many else other, strict=True)
+        )
+        yield replace(need, given=(*links, *rest), order=(), limit=None, at_least=0.0)
+
+
+def write_lookups(model: Model, statistics: Statistics, write: Write) -> list[tuple[str, Need, float]]:
+    """What a write reads whatever the views are: (kind, need, times per call)."""
+    found: list[tuple[str, Need, float]] = []
+    here = model.entities[write.entity]
+    if not write.by_key:
+        found.append(
+            ("find", Need(write.entity, write.where, wanted(model, write.entity, here.stored), strong=True), 1.0)
+        )
+    elif write.kind == "change":
+        found.append(("old", whole_row(model, write.entity), 1.0))
+
+    def walk(entity: str, children: Mapping[str, object], times: float) -> None:
+        for name, deeper in children.items():
+            role = model.entities[entity].roles[name]
+            if write.kind == "delete":
+                found.append(("children", dependents(model, role.entity, role.field), times))
+            else:
+                snapshots(role.entity, times * statistics.fan_out(entity, name), role.field)
+            assert isinstance(deeper, Mapping)
+            walk(role.entity, deeper, times * statistics.fan_out(entity, name))
+
+    def snapshots(entity: str, times: float, parent: str = "") -> None:
+        sources: dict[str, set[str]] = {}
+        for item in model.entities[entity].fields.values():
+            if item.source is not None:
+                path = model.resolve(entity, item.source)
+                if path.roles and path.roles[0] != parent:
+                    sources.setdefault(path.roles[0], set()).add(str(path)[len(path.roles[0]) + 1 :])
+        for role, inner in sources.items():
+            found.append(("snapshot", row_of_role(model, entity, role, inner, True), times))
+
+    walk(write.entity, write.children, 1.0)
+    if write.kind in ("create", "upsert"):
+        snapshots(write.entity, 1.0)
+    return found
+
+
+# views
+
+
+def _fitted(
+    model: Model,
+    statistics: Statistics,
+    facts: Facts,
+    kinds: Mapping[str, Kind],
+    costs: CostModel,
+    candidates: list[View],
+) -> tuple[dict[str, View], dict[str, ViewFacts]]:
+    views: dict[str, View] = {}
+    found: dict[str, ViewFacts] = {}
+    needs = [(pattern, need_of_pattern(model, pattern)) for pattern in model.patterns.values()]
+    for view in candidates:
+        readers = 0.0
+        for pattern, need in needs:
+            if need.entity == view.entity and need.fold is None and not view.measures:
+                used = match(model, statistics, kinds[view.kind], view, need)
+                if used is not None and not used.scan:
+                    share = max(pattern.traffic.top or 0.0, facts.hottest_share(view))
+                    readers += peak_rate(pattern.traffic) * share
+        fitted = costs.fit(view, facts.of(view, readers))
+        if isinstance(fitted, Rejection):
+            continue
+        if any(_is_optional(model, view, embed.role) for embed in view.embeds):
+            continue
+        views[view.name] = fitted
+        found[view.name] = facts.of(fitted, readers)
+    return views, found
+
+
+def _is_optional(model: Model, view: View, role: str) -> bool:
+    """A child without a parent has no place inside one."""
+    step = model.entities[view.entity].roles[role]
+    return any(model.entities[step.entity].columns[column].optional for column in step.columns)
+
+
+def is_home(model: Model, kinds: Mapping[str, Kind], view: View) -> bool:
+    """A view kept by us that holds every row whole, under a key that contains the entity's."""
+    here = model.entities[view.entity]
+    if kinds[view.kind].kept_by_engine or view.where or view.measures or view.unique:
+        return False
+    paths = set()
+    for part in view.parts:
+        if part.ways > 1:
+            continue
+        path = path_of(part.path, model, view.entity)
+        if path.roles or part.cut in ("each", "words") or model.column(view.entity, path).optional:
+            return False
+        if part.cut is None:
+            paths.add(part.path)
+    return set(here.stored) <= set(view.holds) and set(here.key) <= paths
+
+
+def is_exact(model: Model, kinds: Mapping[str, Kind], view: View) -> bool:
+    """A self-kept view under exactly the entity's key: it can refuse a second row."""
+    if kinds[view.kind].kept_by_engine or view.where or view.measures or view.unique:
+        return False
+    return {part.path for part in view.parts} == set(model.entities[view.entity].key)
+
+
+def homes_inside(model: Model, view: View) -> Iterator[str]:
+    """The entities whose rows an embed of the view holds whole."""
+    for embed in view.embeds:
+        role = model.entities[view.entity].roles[embed.role]
+        if embed.limit is None and set(model.entities[role.entity].stored) <= set(embed.holds):
+            yield role.entity
+
+
+def _required(model: Model, kinds: Mapping[str, Kind], views: Mapping[str, View]) -> list[tuple[str, list[str]]]:
+    required = []
+    for name, entity in model.entities.items():
+        homes = [v.name for v in views.values() if v.entity == name and is_home(model, kinds, v)]
+        homes += [v.name for v in views.values() if name in homes_inside(model, v)]
+        required.append((f"a home of '{name}'", homes))
+        if _needs_guard(model, name):
+            exact = [v.name for v in views.values() if v.entity == name and is_exact(model, kinds, v)]
+            for view in views.values():
+                for embed in view.embeds:
+                    if embed.entity == name and _embed_is_exact(model, view, embed.role):
+                        exact.append(view.name)
+            required.append((f"a guard of the key of '{name}'", exact))
+        for columns in entity.unique:
+            guards = [
+                v.name
+                for v in views.values()
+                if v.entity == name and v.unique and tuple(part.path for part in v.parts) == columns
+            ]
+            required.append((f"a guard of unique {', '.join(columns)} of '{name}'", guards))
+    return required
+
+
+def _embed_is_exact(model: Model, view: View, role: str) -> bool:
+    step = model.entities[view.entity].roles[role]
+    embed = next(embed for embed in view.embeds if embed.role == role)
+    parts = {*step.columns, *(part.path for part in embed.sort)}
+    return parts == set(model.entities[step.entity].key)
+
+
+def _needs_guard(model: Model, entity: str) -> bool:
+    """Whether a create may meet an existing key: not where every new key is generated."""
+    here = model.entities[entity]
+    generated = any(here.columns[column].type.kind in ("uuid", "ulid") and column in here.fields for column in here.key)
+    if generated:
+        return False
+    for write in model.writes.values():
+        if write.kind == "create":
+            entities = {write.entity}
+            stack = [(write.entity, write.children)]
+            while stack:
+                owner, children = stack.pop()
+                for role, deeper in children.items():
+                    child = model.entities[owner].roles[role].entity
+                    entities.add(child)
+                    assert isinstance(deeper, Mapping)
+                    stack.append((child, deeper))
+            if entity in entities:
+                return True
+    return False
+
+
+# roots and upkeep
+
+
+def _roots(model: Model, statistics: Statistics, options: Options) -> tuple[list[Root], dict[str, list[str]]]:
+    roots: list[Root] = []
+    unserved: dict[str, list[str]] = {}
+    for name, pattern in model.patterns.items():
+        goals = [("pattern", options.root(need_of_pattern(model, pattern), pattern.p99_ms))]
+        if pattern.kind == "rank":
+            goals.append(("target", options.root(rank_target_need(model, pattern), pattern.p99_ms)))
+        missing = [reason for _, goal in goals if not goal.options for reason in goal.rejections or ["no view can"]]
+        if missing:
+            unserved[name] = list(dict.fromkeys(missing))
+            continue
+        roots += [Root(name, kind, goal, pattern.traffic.rate) for kind, goal in goals]
+    for name, write in model.writes.items():
+        for kind, need, times in write_lookups(model, statistics, write):
+            goal = options.root(need, write.p99_ms)
+            if not goal.options:
+                unserved[name] = list(dict.fromkeys(goal.rejections or ["no view can find its rows"]))
+                continue
+            roots.append(Root(name, kind, goal, write.traffic.rate * times))
+    return roots, unserved
+
+
+def _upkeep(
+    model: Model, maintenance: Maintenance, views: Mapping[str, View], facts: Mapping[str, ViewFacts]
+) -> dict[tuple[str, str], list[Upkeep]]:
+    found = {}
+    for write in model.writes.values():
+        for name, view in views.items():
+            parts = maintenance.of(write, view, facts[name])
+            if parts:
+                found[(write.name, name)] = parts
+    return found
+
+
+def _demanded(model: Model, options: Options, upkeep: Mapping[tuple[str, str], list[Upkeep]]) -> list[Root]:
+    """One root per lookup that views demand of a write: it is made once, whoever demands it."""
+    roots: dict[tuple[str, str, str], Root] = {}
+    for (write, view), parts in upkeep.items():
+        for part in parts:
+            for demand in part.demands:
+                key = (write, demand.what, demand.label)
+                if key not in roots:
+                    goal = options.root(demand.need, None)
+                    rate = model.writes[write].traffic.rate * demand.times
+                    roots[key] = Root(write, demand.what, goal, rate, False, set(), demand.label)
+                roots[key].demanded_by.add(view)
+    return list(roots.values())

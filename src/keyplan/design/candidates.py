@@ -1,0 +1,456 @@
+"""Candidate views: for every need, the key shapes that can answer it, closed under what needs share.
+
+The family defines the space that optimality is claimed over. Per entity, from the equality sets of its needs:
+partitions are intersections of these sets, sort keys are chains of them followed by the order, the range and the
+entity's key. A need that binds a set binds all of its subsets in the family, so sharing never reads more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+from keyplan.design.match import RANGES, match
+from keyplan.design.needs import Need, path_of, select_paths, term_paths, wanted
+from keyplan.design.statistics import CUT_SECONDS, Statistics
+from keyplan.engines.base import Kind
+from keyplan.model.entity import EXPIRES
+from keyplan.model.model import Model
+from keyplan.model.pattern import Compute, Condition, Literal, Term
+from keyplan.plan.view import Embed, Measure, Part, View
+
+MOST_SETS = 24
+"""Equality sets kept per entity when closing under intersection."""
+MOST_CHAINS = 12
+COUNT = "$count"
+"""The measure that every view with measures keeps: a group exists while it is above 0."""
+
+
+@dataclass
+class Shape:
+    """A key without contents."""
+
+    entity: str
+    partition: tuple[Part, ...]
+    sort: tuple[Part, ...]
+    where: tuple[Condition, ...] = ()
+    wants: set[tuple[str, ...]] = field(default_factory=set)
+
+
+class Candidates:
+    """Collects the candidate views of one model on one engine."""
+
+    def __init__(self, model: Model, statistics: Statistics, kinds: Mapping[str, Kind]) -> None:
+        self.model = model
+        self.statistics = statistics
+        self.kinds = kinds
+        self.views: dict[tuple[object, ...], View] = {}
+        self.changing = _changing_columns(model)
+        self.own = [kind for kind in kinds.values() if not kind.kept_by_engine]
+        self.kept = [kind for kind in kinds.values() if kind.kept_by_engine]
+
+    def collect(self, needs: Iterable[Need]) -> list[View]:
+        """Every candidate view for these needs, homes and guards included."""
+        per_entity: dict[str, list[Need]] = {name: [] for name in self.model.entities}
+        for need in needs:
+            per_entity[need.entity].append(need)
+        for entity, wants in per_entity.items():
+            self._homes(entity)
+            self._guards(entity)
+            self._embeds(entity, wants)
+            shapes = self._shapes(entity, wants)
+            for shape in shapes:
+                self._contents(shape, wants)
+            for need in wants:
+                if need.fold is not None:
+                    self._measures(need)
+        return list(self.views.values())
+
+    # what every design has
+
+    def _homes(self, entity: str) -> None:
+        """The entity's rows under its key, split into partition and sort at every place."""
+        here = self.model.entities[entity]
+        key = [Part(column) for column in here.key]
+        for kind in self.own:
+            splits = range(1, len(key) + 1) if kind.partitioned else [0]
+            for split in splits:
+                self._add(View("", entity, kind.name, tuple(key[:split]), tuple(key[split:]), here.stored))
+
+    def _guards(self, entity: str) -> None:
+        """A view per unique set that refuses a second row with the same values."""
+        here = self.model.entities[entity]
+        for columns in here.unique:
+            parts = tuple(Part(column) for column in columns)
+            indexes = [kind for kind in self.kept if kind.unique]
+            holds = _ordered(self.model, entity, {*columns, *here.key, *_expiry(self.model, entity)})
+            if indexes:
+                self._add(View("", entity, indexes[0].name, (), parts, holds, unique=True))
+                continue
+            for kind in self.own:
+                if kind.unique:
+                    partition = parts if kind.partitioned else ()
+                    sort = () if kind.partitioned else parts
+                    self._add(View("", entity, kind.name, partition, sort, holds, unique=True))
+
+    # keys
+
+    def _shapes(self, entity: str, needs: list[Need]) -> list[Shape]:
+        family = self._family(entity, needs)
+        shapes: dict[tuple[object, ...], Shape] = {}
+        for need in needs:
+            for sequence, cuts, where in self._sequences(entity, need, family):
+                for split in cuts:
+                    shape = Shape(entity, tuple(sequence[:split]), tuple(sequence[split:]), where)
+                    shapes.setdefault((shape.partition, shape.sort, shape.where), shape)
+        return list(shapes.values())
+
+    def _family(self, entity: str, needs: list[Need]) -> list[frozenset[Part]]:
+        """The equality sets of all needs, closed under intersection; small ones first."""
+        sets: dict[frozenset[Part], None] = {}
+        for need in needs:
+            for equalities in self._equality_sets(need):
+                sets.setdefault(frozenset(equalities), None)
+        closed = list(sets)
+        for left, right in combinations(list(sets), 2):
+            both = left & right
+            if both and both not in sets:
+                sets.setdefault(both, None)
+                closed.append(both)
+        return sorted(closed, key=lambda parts: (len(parts), sorted(map(str, parts))))[:MOST_SETS]
+
+    def _equality_sets(self, need: Need) -> Iterator[tuple[Part, ...]]:
+        """The parts that a need can bind: with and without `in` lists and fields that change."""
+        firm, soft = [], []
+        for condition in need.given:
+            part = self._part_of(need.entity, condition)
+            if part is None:
+                continue
+            moving = str(condition.path) in self.changing[need.entity]
+            (soft if condition.op == "in" or moving else firm).append(part)
+        for size in range(len(soft), -1, -1):
+            for some in combinations(soft, size):
+                yield (*firm, *some)
+
+    def _part_of(self, entity: str, condition: Condition) -> Part | None:
+        if self.model.is_many(entity, condition.path.roles):
+            return None
+        column = self.model.column(entity, condition.path)
+        if column.computed is not None:
+            return None
+        text = str(condition.path)
+        if condition.op == "contains":
+            return Part(text, "each") if not condition.path.roles else None
+        if condition.op == "search":
+            if condition.path.roles:
+                return None
+            return Part(text, "words", also=tuple(str(path) for path in condition.also))
+        if condition.op in ("=", "in"):
+            return Part(text, condition.cut)
+        return None
+
+    def _sequences(
+        self, entity: str, need: Need, family: list[frozenset[Part]]
+    ) -> Iterator[tuple[list[Part], list[int], tuple[Condition, ...]]]:
+        """Key sequences for a need, the places where a partition may end, and the view's `where`."""
+        key = [Part(column) for column in self.model.entities[entity].key]
+        for equalities in dict.fromkeys(self._equality_sets(need)):
+            for where in self._sparse(entity, need):
+                fixed = {str(condition.path) for condition in where}
+                bound = [part for part in equalities if part.path not in fixed]
+                for chain in _chains(frozenset(bound), family):
+                    sequence: list[Part] = []
+                    cuts = []
+                    for group in chain:
+                        sequence += sorted(group - set(sequence), key=str)
+                        cuts.append(len(sequence))
+                    if not sequence or where:
+                        cuts.append(0)
+                    for tail in self._tails(entity, need, sequence):
+                        full = sequence + tail
+                        full += [part for part in key if part not in full]
+                        yield full, sorted(set(cuts)), where
+
+    def _tails(self, entity: str, need: Need, sequence: list[Part]) -> Iterator[list[Part]]:
+        """What may follow the equalities: nothing, the order, the range, or the order and then the range."""
+        taken = {part.path for part in sequence if part.cut is None}
+        order: list[Part] = []
+        usable = True
+        first = next((term.descending for term in need.order), False)
+        for term in need.order:
+            text = str(term.path)
+            if text in taken:
+                continue
+            if self.model.is_many(entity, term.path.roles) or self.model.column(entity, term.path).computed:
+                usable = False
+                break
+            order.append(Part(text, descending=term.descending != first))
+        ranges = []
+        for condition in need.given:
+            is_range = condition.op in RANGES or (condition.op == "=" and condition.cut in CUT_SECONDS)
+            if is_range and not self.model.is_many(entity, condition.path.roles):
+                column = self.model.column(entity, condition.path)
+                part = Part(str(condition.path))
+                if column.computed is None and part.path not in taken and part not in ranges and column.type.is_ordered:
+                    ranges.append(part)
+        seen: set[tuple[Part, ...]] = set()
+        options: list[list[Part]] = [[]]
+        if order and usable:
+            key = [Part(column) for column in self.model.entities[entity].key if column not in taken]
+            # Ties are broken by the key, in the direction of the last term.
+            key = [replace(part, descending=order[-1].descending) for part in key]
+            named = {part.path for part in order}
+            options.append(order + [part for part in key if part.path not in named])
+        for part in ranges:
+            options.append([part])
+        for option in options:
+            if tuple(option) not in seen:
+                seen.add(tuple(option))
+                yield option
+
+    def _sparse(self, entity: str, need: Need) -> list[tuple[Condition, ...]]:
+        """The literal conditions that a view may be restricted to: none, or all of them on own columns."""
+        literal = tuple(
+            condition
+            for condition in need.given
+            if not condition.path.roles
+            and condition.op in ("=", "!=", "present")
+            and condition.cut is None
+            and all(isinstance(operand, Literal) for operand in condition.operands)
+            and self.model.entities[entity].columns[condition.path.column].computed is None
+        )
+        return [(), literal] if literal else [()]
+
+    # contents
+
+    def _contents(self, shape: Shape, needs: list[Need]) -> None:
+        """Variants of a key shape: keys only, what each need it serves wants, all of that, everything."""
+        model, entity = self.model, shape.entity
+        here = model.entities[entity]
+        own = set(here.stored)
+        keys = {part.path for part in (*shape.partition, *shape.sort) if part.path} | set(here.key)
+        keys |= _expiry(model, entity)
+        for kind in self.kinds.values():
+            partition, sort = shape.partition, shape.sort
+            if not kind.partitioned:
+                partition, sort = (), (*shape.partition, *shape.sort)
+            if kind.kept_by_engine and not partition and not sort:
+                continue
+            if kind.holds_all:
+                if all(not path_of(part.path, model, entity).roles for part in (*partition, *sort)):
+                    self._add(
+                        View("", entity, kind.name, partition, sort, _ordered(model, entity, keys), (), shape.where)
+                    )
+                continue
+            probe = View("", entity, kind.name, partition, sort, here.stored, (), shape.where)
+            served = []
+            for need in needs:
+                found = match(model, self.statistics, kind, probe, need)
+                if found is not None and not found.scan:
+                    asked = set(need.wants) | {str(condition.path) for condition in (*found.filter, *found.left)}
+                    served.append({text for text in asked if self._copyable(entity, text)})
+            contents = {frozenset(keys), frozenset(keys | own)}
+            union: set[str] = set()
+            for asked in served:
+                contents.add(frozenset(keys | asked))
+                union |= asked
+            contents.add(frozenset(keys | union))
+            contents.add(frozenset(keys | own | union))
+            exact = {part.path for part in (*partition, *sort)} == set(here.key) and not shape.where
+            for held in contents:
+                copies = {text for text in held if path_of(text, model, entity).roles}
+                if exact and not kind.kept_by_engine and held == own and not copies:
+                    continue
+                holds = _ordered(model, entity, set(held))
+                self._add(View("", entity, kind.name, partition, sort, holds, (), shape.where))
+
+    def _copyable(self, entity: str, text: str) -> bool:
+        path = path_of(text, self.model, entity)
+        if self.model.is_many(entity, path.roles):
+            return False
+        return self.model.column(entity, path).computed is None and len(path.roles) <= 2
+
+    # children with their parents
+
+    def _embeds(self, entity: str, needs: list[Need]) -> None:
+        """Homes that keep the children of the trees that needs ask for; every union of roles asked for together."""
+        model = self.model
+        sets: dict[tuple[str, ...], None] = {}
+        for need in needs:
+            roles = tuple(sorted({tree.role for tree in need.trees if "." not in tree.role}))
+            if roles:
+                sets.setdefault(roles, None)
+        if len(sets) > 1:
+            sets.setdefault(tuple(sorted({role for roles in sets for role in roles})), None)
+        here = model.entities[entity]
+        copies: set[str] = set()
+        for need in needs:
+            if need.trees:
+                copies |= {text for text in need.wants if self._copyable(entity, text)}
+        parts = tuple(Part(column) for column in here.key)
+        for kind in self.own:
+            for roles in sets if kind.embeds else ():
+                for copied in (False, True):
+                    embeds = tuple(self._embed(entity, role, needs, copied) for role in roles)
+                    holds = _ordered(model, entity, {*here.stored, *(copies if copied else ())})
+                    self._add(View("", entity, kind.name, parts, (), holds, embeds))
+
+    def _embed(self, entity: str, name: str, needs: list[Need], copied: bool) -> Embed:
+        role = self.model.entities[entity].roles[name]
+        child = self.model.entities[role.entity]
+        order: tuple[Part, ...] = ()
+        for need in needs:
+            for tree in need.trees:
+                if tree.role == name and tree.select.order:
+                    order = tuple(Part(str(term.path)) for term in tree.select.order if not term.path.roles)
+        rest = tuple(Part(column) for column in child.key if column not in role.columns)
+        sort = (*order, *(part for part in rest if part not in order))
+        copies: set[str] = set()
+        for need in needs:
+            for tree in need.trees:
+                if tree.role == name and copied:
+                    asked, _ = select_paths(self.model, role.entity, tree.select)
+                    copies |= {text for text in asked if self._copyable(role.entity, text)}
+        return Embed(name, role.entity, sort, _ordered(self.model, role.entity, set(child.stored) | copies))
+
+    # aggregates
+
+    def _measures(self, need: Need) -> None:
+        """Counters: an entry per group, for aggregates whose conditions and groups are parts of the key."""
+        fold = need.fold
+        assert fold is not None
+        model = self.model
+        here = model.entities[need.entity]
+        if here.ttl is not None:
+            return  # an expired row would stay counted
+        for compute in fold.compute:
+            if compute.how in ("min", "max") and not self._append_only(need.entity, compute.term):
+                return
+        paths = [condition.path for condition in need.given] + [group.path for group in fold.group]
+        for compute in fold.compute:
+            paths += sorted(term_paths(compute.term))
+        if any(model.is_many(need.entity, path.roles) or model.column(need.entity, path).computed for path in paths):
+            return
+        equal: list[Part] = []
+        rest: list[Part] = []
+        for condition in need.given:
+            part = self._part_of(need.entity, condition)
+            if part is not None and part.cut not in ("each", "words"):
+                equal.append(part)
+            elif condition.op in RANGES and condition.op != "begins_with":
+                cut = next((group.cut for group in fold.group if group.path == condition.path), None)
+                if cut is None:
+                    rest.append(Part(str(condition.path)))
+                else:
+                    return  # a range finer than its group cannot be answered from groups
+            else:
+                return
+        groups = [Part(str(group.path), group.cut) for group in fold.group]
+        for part in groups:
+            if part not in equal and part not in rest:
+                rest.append(part)
+        for part in (*equal, *rest):
+            path = path_of(part.path, model, need.entity)
+            if path.roles or model.column(need.entity, path).optional:
+                return
+        measures = measures_of(fold.compute)
+        if any(path.roles for compute in fold.compute for path in term_paths(compute.term)):
+            return
+        for kind in self.own:
+            if kind.measures:
+                partition, sort = (tuple(equal), tuple(rest)) if kind.partitioned else ((), (*equal, *rest))
+                self._add(View("", need.entity, kind.name, partition, sort, (), measures=measures))
+
+    def _append_only(self, entity: str, term: Term | None) -> bool:
+        """Whether the smallest and greatest can only be extended, never taken back."""
+        for write in self.model.writes.values():
+            for name, _ in self.statistics.rows_written(write):
+                if name == entity and write.kind in ("delete", "upsert", "change"):
+                    return False
+        return not any(str(path) in self.changing[entity] for path in term_paths(term))
+
+    def _add(self, view: View) -> None:
+        identity = (
+            view.entity,
+            view.kind,
+            view.partition,
+            view.sort,
+            view.holds,
+            view.embeds,
+            view.where,
+            view.measures,
+            view.unique,
+        )
+        if identity not in self.views:
+            self.views[identity] = replace(view, name=f"v{len(self.views)}")
+
+
+def measures_of(computes: Iterable[Compute]) -> tuple[Measure, ...]:
+    """The measures that answer these aggregates; an average is a sum and the count that every group has."""
+    found = {COUNT: Measure("count", None, COUNT)}
+    for compute in computes:
+        if compute.how == "count":
+            continue
+        how = "sum" if compute.how == "avg" else compute.how
+        name = f"{how}({term_text(compute.term)})"
+        found[name] = Measure(how, compute.term, name)
+    return tuple(found.values())
+
+
+def term_text(term: Term | None) -> str:
+    """An expression as canonical text.
+
+    `Term(op="*", left=quantity, right=price)` is `quantity * price`.
+    """
+    if term is None:
+        return ""
+    if term.path is not None:
+        return str(term.path)
+    if term.op:
+        return f"({term_text(term.left)} {term.op} {term_text(term.right)})"
+    return str(term.number)
+
+
+def _chains(target: frozenset[Part], family: list[frozenset[Part]]) -> Iterator[list[frozenset[Part]]]:
+    """Maximal chains of sets of the family that lead up to a set."""
+    inside = [parts for parts in family if parts < target and parts]
+    count = 0
+
+    def extend(chain: list[frozenset[Part]]) -> Iterator[list[frozenset[Part]]]:
+        last = chain[-1] if chain else frozenset()
+        above = [parts for parts in inside if last < parts]
+        minimal = [parts for parts in above if not any(other < parts for other in above)]
+        if not minimal:
+            yield chain
+        for parts in minimal:
+            yield from extend([*chain, parts])
+
+    for chain in extend([]):
+        count += 1
+        if count > MOST_CHAINS:
+            return
+        yield [*chain, target] if target else list(chain)
+
+
+def _changing_columns(model: Model) -> dict[str, set[str]]:
+    """Per entity: the columns that some write changes in an existing row."""
+    changing: dict[str, set[str]] = {name: set() for name in model.entities}
+    for write in model.writes.values():
+        if write.kind in ("update", "change"):
+            changing[write.entity] |= {*write.sets, *write.adds}
+        if write.kind == "upsert":
+            here = model.entities[write.entity]
+            changing[write.entity] |= {name for name, column in here.columns.items() if not column.immutable}
+    return changing
+
+
+def _expiry(model: Model, entity: str) -> set[str]:
+    return {EXPIRES} if EXPIRES in model.entities[entity].columns else set()
+
+
+def _ordered(model: Model, entity: str, paths: set[str]) -> tuple[str, ...]:
+    """Paths with own columns first, in the order of the entity, then copies with the expiry of their rows."""
+    found = set(wanted(model, entity, paths))
+    own = [column for column in model.entities[entity].columns if column in found]
+    return (*own, *sorted(found - set(own)))

@@ -1,0 +1,178 @@
+"""Statistics of candidate views: entries, partitions, bytes, and the heat of the hottest partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from keyplan.design.needs import path_of
+from keyplan.design.statistics import ASSUMED_WORDS, CUT_SECONDS, Statistics, peak_rate
+from keyplan.engines.work import EmbedFacts, ViewFacts
+from keyplan.model.model import Model
+from keyplan.model.pattern import Path
+from keyplan.model.types import Type
+from keyplan.model.values import average_bytes
+from keyplan.plan.view import Embed, Part, View
+
+FIXED_BYTES = {"int": 8, "decimal": 8, "float": 8, "bool": 1, "date": 10, "timestamp": 24, "uuid": 36, "ulid": 26}
+
+
+def most_bytes(kind: Type) -> float:
+    """The largest a value of a type can be."""
+    if kind.of is not None:
+        return (kind.most or float("inf")) * most_bytes(kind.of)
+    if kind.kind == "enum":
+        return max(len(name.encode()) for name, _ in kind.values)
+    if kind.kind in FIXED_BYTES:
+        return float(FIXED_BYTES[kind.kind])
+    return float(kind.most or (512 if kind.kind == "string" else 100_000))
+
+
+class Facts:
+    """Works out `ViewFacts`."""
+
+    def __init__(self, model: Model, statistics: Statistics) -> None:
+        self.model = model
+        self.statistics = statistics
+
+    def multiplicity(self, view: View) -> float:
+        """Entries per row: one, but for a set's elements or a text's words."""
+        many = 1.0
+        for part in view.parts:
+            path = Path((), part.path)
+            if part.cut == "each":
+                many *= max(1.0, self.model.column(view.entity, path).type.size)
+            elif part.cut == "words":
+                many *= ASSUMED_WORDS * (1 + len(part.also))
+        return many
+
+    def share(self, view: View) -> float:
+        """The share of rows that have an entry."""
+        share = 1.0
+        for condition in view.where:
+            share *= self.statistics.selectivity(view.entity, condition)
+        asked = {str(condition.path) for condition in view.where}
+        for part in view.parts:
+            if part.path and part.path not in asked:
+                share *= self.statistics.path_present(view.entity, path_of(part.path, self.model, view.entity))
+        return share
+
+    def distinct(self, entity: str, parts: Sequence[Part]) -> float:
+        """How many values a sequence of parts has together."""
+        many = 1.0
+        columns = set()
+        for part in parts:
+            if part.ways > 1:
+                many *= part.ways
+                continue
+            columns.add(part.path)
+            many *= self.statistics.distinct(entity, path_of(part.path, self.model, entity), part.cut)
+        here = self.model.entities[entity]
+        if any(set(key) <= columns for key in (here.key, *here.unique)):
+            many = max(many, self.statistics.rows(entity))
+        return many
+
+    def of(self, view: View, readers: float = 0.0) -> ViewFacts:
+        """The facts of one view; `readers` is the peak rate of the requests that may read it, by hottest share."""
+        statistics, model, entity = self.statistics, self.model, view.entity
+        rows = statistics.rows(entity) * self.share(view) * self.multiplicity(view)
+        if view.measures:
+            rows = min(rows, self.distinct(entity, view.parts))
+        partitions = min(rows, self.distinct(entity, view.partition)) if view.partition else 1.0
+        hottest = self.hottest_share(view)
+        values: dict[str, float] = {}
+        most = 0.0
+        for text in view.holds:
+            path = path_of(text, model, entity)
+            values[text] = statistics.bytes(entity, path)
+            most += most_bytes(model.column(entity, path).type)
+        for measure in view.measures:
+            values[measure.name] = 8.0
+        if view.measures:
+            values["$count"] = 4.0
+        embeds: dict[str, EmbedFacts] = {}
+        for embed in view.embeds:
+            self._embed(entity, embed, "", 1.0, 1.0, embeds)
+        writes = 0.0
+        for write in model.writes.values():
+            for name, times in statistics.rows_written(write):
+                if name == entity:
+                    top = write.traffic.top or 0.0
+                    writes += peak_rate(write.traffic) * times * max(top if top else 0.0, self.write_share(view))
+        return ViewFacts(
+            rows,
+            max(1.0, partitions),
+            self.key_bytes(entity, view.parts),
+            values,
+            most,
+            max(1.0, rows * hottest),
+            writes * min(1.0, self.share(view) * self.multiplicity(view) if not view.where else 1.0),
+            readers,
+            embeds,
+            self.key_bytes(entity, view.partition, most=True),
+            self.key_bytes(entity, view.sort, most=True),
+        )
+
+    def _embed(
+        self, entity: str, embed: Embed, prefix: str, mean: float, most: float, found: dict[str, EmbedFacts]
+    ) -> None:
+        role = self.model.entities[entity].roles[embed.role]
+        per_parent = mean * self.statistics.fan_out(entity, embed.role)
+        hottest = most * (role.most or max(per_parent * 100, 1000.0))
+        values = {}
+        for text in embed.holds:
+            path = path_of(text, self.model, role.entity)
+            values[text] = self.statistics.bytes(role.entity, path)
+        name = f"{prefix}{embed.role}"
+        found[name] = EmbedFacts(per_parent, hottest, self.key_bytes(role.entity, embed.sort), values)
+        for inner in embed.embeds:
+            self._embed(role.entity, inner, f"{name}.", per_parent, hottest, found)
+
+    def hottest_share(self, view: View) -> float:
+        """The share of the entries that the largest partition holds."""
+        shares = []
+        for part in view.partition:
+            if part.ways > 1:
+                continue
+            path = path_of(part.path, self.model, view.entity)
+            shares.append(self.statistics.hottest_share(view.entity, path, part.cut))
+        share = min(shares, default=1.0)
+        columns = {part.path for part in view.partition}
+        here = self.model.entities[view.entity]
+        if any(set(key) <= columns for key in (here.key, *here.unique)):
+            share = 1.0 / max(1.0, self.statistics.rows(view.entity))
+        for part in view.partition:
+            share /= part.ways
+        return share
+
+    def write_share(self, view: View) -> float:
+        """The share of writes that go to the hottest partition; a time bucket does not cool the present one."""
+        shares = [1.0]
+        for part in view.partition:
+            if part.ways > 1 or part.cut in CUT_SECONDS:
+                continue
+            path = path_of(part.path, self.model, view.entity)
+            if self.model.column(view.entity, path).type.kind in ("date", "timestamp"):
+                continue
+            shares.append(self.statistics.hottest_share(view.entity, path, part.cut))
+        share = min(shares)
+        for part in view.partition:
+            share /= part.ways
+        return share
+
+    def key_bytes(self, entity: str, parts: Sequence[Part], *, most: bool = False) -> float:
+        total = 0.0
+        for part in parts:
+            if part.ways > 1:
+                total += 2
+                continue
+            kind = self.model.column(entity, path_of(part.path, self.model, entity)).type
+            if part.cut == "each" and kind.of is not None:
+                kind = kind.of
+            if part.cut in CUT_SECONDS:
+                total += 10
+            elif part.cut == "words":
+                total += 64 if most else 8
+            else:
+                total += most_bytes(kind) if most else average_bytes(kind)
+            total += 1
+        return total

@@ -1,0 +1,315 @@
+"""What keeping a view true costs: for each write and view, the entries touched and the rows that must be read first.
+
+A view's entries change when a row of its entity changes, when a row that it copies from changes (fan-out), and when
+rows that it counts come and go. What has to be read for that becomes a *demand*: a need that the view raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from keyplan.design.facts import Facts
+from keyplan.design.match import child_view
+from keyplan.design.needs import Need, dependents, path_of, row_of_role, term_paths, whole_row
+from keyplan.design.options import _embedded
+from keyplan.design.statistics import Statistics
+from keyplan.engines.base import Kind
+from keyplan.engines.work import Cost, CostModel, TouchWork, ViewFacts
+from keyplan.model.entity import EXPIRES
+from keyplan.model.model import Model
+from keyplan.model.pattern import Condition, Literal
+from keyplan.model.write import Write
+from keyplan.plan.view import View
+
+
+@dataclass(frozen=True)
+class Demand:
+    """A need that a write has because of a view: the old row, rows to fan out to, or values to copy in."""
+
+    write: str
+    what: str
+    """old, fan or copy."""
+    label: str
+    need: Need
+    times: float = 1.0
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    """One view's part of one write."""
+
+    work: TouchWork
+    cost: Cost
+    entries: float
+    """Self-kept entries touched (0 for views kept by the engine)."""
+    demands: tuple[Demand, ...] = ()
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What one call of a write does to rows of one entity."""
+
+    entity: str
+    kind: str
+    """create, replace, update or delete."""
+    times: float
+    columns: frozenset[str] = frozenset()
+    """update: the columns that change."""
+    old_known: bool = False
+    """The old row is in hand anyway."""
+    parents_known: frozenset[str] = frozenset()
+    """To-one roles whose target is written by the same call."""
+
+
+class Maintenance:
+    """Prices upkeep."""
+
+    def __init__(
+        self,
+        model: Model,
+        statistics: Statistics,
+        facts: Facts,
+        kinds: Mapping[str, Kind],
+        costs: CostModel,
+    ) -> None:
+        self.model = model
+        self.statistics = statistics
+        self.view_facts = facts
+        self.kinds = kinds
+        self.costs = costs
+
+    def effects(self, write: Write) -> list[Effect]:
+        """The rows that one call changes, children included."""
+        kinds = {"create": "create", "upsert": "replace", "change": "update", "update": "update", "delete": "delete"}
+        kind = kinds[write.kind]
+        columns = frozenset((*write.sets, *write.adds))
+        ttl = self.model.entities[write.entity].ttl
+        if ttl is not None and ttl.since in columns:
+            columns |= {EXPIRES}
+        times = 1.0 if write.by_key else (write.rows or 1.0)
+        known = not write.by_key or write.kind == "change"
+        found = [Effect(write.entity, kind, times, columns, known)]
+
+        def walk(entity: str, children: Mapping[str, object], times: float) -> None:
+            for name, deeper in children.items():
+                role = self.model.entities[entity].roles[name]
+                here = times * self.statistics.fan_out(entity, name)
+                found.append(Effect(role.entity, kind, here, columns, True, frozenset({role.field})))
+                assert isinstance(deeper, Mapping)
+                walk(role.entity, deeper, here)
+
+        walk(write.entity, write.children, times)
+        return found
+
+    def of(self, write: Write, view: View, facts: ViewFacts) -> list[Upkeep]:
+        """Everything that the write does to the view."""
+        found = []
+        for effect in self.effects(write):
+            places: list[tuple[tuple[str, ...], View]] = []
+            if effect.entity == view.entity:
+                places.append(((), view))
+            for at, embed in _embedded(view.embeds):
+                if embed.entity == effect.entity:
+                    places.append((at, child_view(self.model, view, at)))
+            for at, seen in places:
+                found.extend(self._direct(write, effect, view, seen, facts, at))
+            found.extend(self._fan_out(write, effect, view, facts))
+        return found
+
+    # rows of the view's own entity
+
+    def _direct(
+        self, write: Write, effect: Effect, view: View, seen: View, facts: ViewFacts, at: tuple[str, ...]
+    ) -> Iterator[Upkeep]:
+        kind = self.kinds[view.kind]
+        derived = kind.kept_by_engine and not kind.composed
+        here = self.model.entities[seen.entity]
+        key_columns = _own_columns(self.model, seen)
+        depends = key_columns | {condition.path.column for condition in seen.where if not condition.path.roles}
+        if seen.measures:
+            for measure in seen.measures:
+                depends |= {path.column for path in term_paths(measure.term) if not path.roles}
+        many = self.view_facts.multiplicity(seen) if not at else 1.0
+        before, after = self._shares(write, effect, seen)
+        demands: list[Demand] = []
+        copies = self._copies(write, effect, seen)
+        puts = patches = moves = deletes = adds = 0.0
+        needs_old = False
+        if seen.measures:
+            if effect.kind == "create":
+                adds = 1.0
+            elif effect.kind == "delete":
+                adds, needs_old = 1.0, True
+            elif effect.kind == "replace" or effect.columns & depends:
+                grouped = effect.kind == "replace" or bool(effect.columns & key_columns)
+                adds, needs_old = (2.0 if grouped else 1.0), True
+        elif effect.kind == "create":
+            puts = after * many
+            demands += copies
+        elif effect.kind == "delete":
+            deletes = before * many
+            needs_old = not key_columns <= set(here.key)
+        elif effect.kind == "replace":
+            movable = {column for column in depends if not here.columns[column].immutable}
+            needs_old = bool(movable) and not derived
+            puts = after * many
+            demands += copies
+        elif effect.columns & depends:
+            moves = min(before, after) * many
+            puts = max(0.0, after - before) * many
+            deletes = max(0.0, before - after) * many
+            needs_old = not derived
+            demands += copies
+        elif effect.columns & self._carried(seen, kind):
+            patches = max(before, 0.0) * many
+            needs_old = not kind.kept_by_engine and not key_columns <= set(here.key)
+            demands += copies
+        if needs_old and not effect.old_known:
+            demands.append(Demand(write.name, "old", effect.entity, whole_row(self.model, effect.entity), effect.times))
+        scale = effect.times
+        work = TouchWork(
+            view,
+            facts,
+            puts * scale,
+            patches * scale,
+            moves * scale,
+            deletes * scale,
+            adds * scale,
+            0.0,
+            self.costs.entry_bytes(view, facts, at),
+            at,
+        )
+        touched = work.puts + work.patches + 2 * work.moves + work.deletes + work.adds
+        if touched or demands:
+            own = 0.0 if kind.kept_by_engine else touched
+            yield Upkeep(work, self.costs.touch(work) if touched else Cost(), own, tuple(demands))
+
+    def _carried(self, view: View, kind: Kind) -> set[str]:
+        """The own columns whose change rewrites an entry."""
+        if kind.holds_all:
+            return set()
+        return {text for text in view.holds if text in self.model.entities[view.entity].columns}
+
+    def _shares(self, write: Write, effect: Effect, view: View) -> tuple[float, float]:
+        """The chance that the row has an entry before and after the write."""
+        facts = self.view_facts
+        usual = min(1.0, facts.share(view))
+        before = after = usual
+        here = self.model.entities[view.entity]
+        for condition in view.where:
+            if condition.op not in ("=", "!=") or not isinstance(condition.operands[0], Literal):
+                continue
+            value = condition.operands[0].value
+            share = self.statistics.selectivity(view.entity, condition) or 1.0
+            column = condition.path.column
+            if effect.kind == "create":
+                default = here.fields[here.columns[column].field].default
+                if default is not None:
+                    met = (default == value) == (condition.op == "=")
+                    after = after / share if met else 0.0
+            elif effect.kind == "update" and effect.entity == write.entity:
+                if _implied(write.condition, condition):
+                    before = before / share
+                operand = write.sets.get(column)
+                if isinstance(operand, Literal):
+                    met = (operand.value == value) == (condition.op == "=")
+                    after = after / share if met else 0.0
+                elif operand is None:
+                    after = before
+        return min(1.0, before), min(1.0, after)
+
+    def _copies(self, write: Write, effect: Effect, view: View) -> list[Demand]:
+        """The rows whose values are copied into a new or re-pointed entry."""
+        here = self.model.entities[view.entity]
+        wants: dict[str, set[str]] = {}
+        for text in self._copied(view):
+            path = path_of(text, self.model, view.entity)
+            role = path.roles[0]
+            if role in effect.parents_known and len(path.roles) == 1:
+                continue
+            if effect.kind == "update" and not set(here.roles[role].columns) & effect.columns:
+                continue
+            wants.setdefault(role, set()).add(text[len(role) + 1 :])
+        found = []
+        for role, paths in wants.items():
+            need = row_of_role(self.model, view.entity, role, paths, True)
+            label = f"{view.entity}.{role}: {', '.join(sorted(paths))}"
+            times = effect.times * self.statistics.present(view.entity, here.roles[role].columns[0])
+            found.append(Demand(write.name, "copy", label, need, times))
+        return found
+
+    def _copied(self, view: View) -> set[str]:
+        texts = {text for text in view.holds if path_of(text, self.model, view.entity).roles}
+        texts |= {part.path for part in view.parts if part.path and path_of(part.path, self.model, view.entity).roles}
+        for measure in view.measures:
+            texts |= {str(path) for path in term_paths(measure.term) if path.roles}
+        return texts
+
+    # rows that the view copies from
+
+    def _fan_out(self, write: Write, effect: Effect, view: View, facts: ViewFacts) -> Iterator[Upkeep]:
+        """Entries that repeat a value of the changed row."""
+        if effect.kind == "create":
+            return  # nothing points at a new row in the ordinary course
+        kind = self.kinds[view.kind]
+        for chain, columns in self._chains_to(view, effect.entity).items():
+            changed = columns if effect.kind in ("delete", "replace") else columns & effect.columns
+            if not changed:
+                continue
+            rows = effect.times
+            demands = []
+            entity = view.entity
+            steps = []
+            for role in chain:
+                steps.append((entity, role))
+                entity = self.model.entities[entity].roles[role].entity
+            for owner, role in reversed(steps):
+                demands.append(Demand(write.name, "fan", f"{owner}.{role}", dependents(self.model, owner, role), rows))
+                target = self.model.entities[owner].roles[role].entity
+                share = self.statistics.present(owner, self.model.entities[owner].roles[role].columns[0])
+                rows *= self.statistics.rows(owner) * share / max(1.0, self.statistics.rows(target))
+            keyed = {part.path for part in view.parts}
+            prefix = ".".join(chain) + "."
+            moved = any(prefix + column in keyed for column in changed)
+            touched = rows * min(1.0, self.view_facts.share(view))
+            work = TouchWork(
+                view,
+                facts,
+                patches=0.0 if moved or view.measures else touched,
+                moves=touched if moved and not view.measures else 0.0,
+                adds=2 * touched if view.measures else 0.0,
+                entry_bytes=self.costs.entry_bytes(view, facts),
+            )
+            yield Upkeep(work, self.costs.touch(work), 0.0 if kind.kept_by_engine else touched, tuple(demands))
+
+    def _chains_to(self, view: View, entity: str) -> dict[tuple[str, ...], set[str]]:
+        """The role chains through which the view copies columns of an entity."""
+        found: dict[tuple[str, ...], set[str]] = {}
+        for text in self._copied(view):
+            path = path_of(text, self.model, view.entity)
+            if self.model.entity_at(view.entity, path.roles) == entity:
+                found.setdefault(path.roles, set()).add(path.column)
+        return found
+
+
+def _implied(known: tuple[Condition, ...], condition: Condition) -> bool:
+    return condition in known
+
+
+def _own_columns(model: Model, view: View) -> set[str]:
+    """The columns of the entity that the view's key is made of; a reference's columns for a copy behind it."""
+    found = set()
+    for part in view.parts:
+        if not part.path:
+            continue
+        path = path_of(part.path, model, view.entity)
+        if path.roles:
+            found |= set(model.entities[view.entity].roles[path.roles[0]].columns)
+        else:
+            found.add(path.column)
+        found |= set(part.also)
+    return found
+
+
+__all__ = ["Demand", "Effect", "Maintenance", "Upkeep", "replace"]

@@ -1,0 +1,69 @@
+"""How a view with measures answers an aggregate: which groups are read, and which of them are added up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keyplan.design.candidates import measures_of
+from keyplan.design.match import _equality, _range
+from keyplan.design.needs import Need, path_of
+from keyplan.design.statistics import Statistics
+from keyplan.engines.base import Kind
+from keyplan.model.model import Model
+from keyplan.model.pattern import Condition
+from keyplan.plan.view import View
+
+
+@dataclass(frozen=True)
+class MeasureMatch:
+    """Groups read by key; what is not bound is added up."""
+
+    given: tuple[Condition, ...]
+    get: bool
+    spans: float
+    entries: float
+
+
+def match_measures(model: Model, statistics: Statistics, kind: Kind, view: View, need: Need) -> MeasureMatch | None:
+    """How the view's groups answer the aggregate, or None."""
+    assert need.fold is not None
+    if need.strong and not kind.strong:
+        return None
+    names = {measure.name for measure in view.measures}
+    if not {measure.name for measure in measures_of(need.fold.compute)} <= names:
+        return None
+    parts = {(part.path, part.cut) for part in view.parts}
+    if not all((str(group.path), group.cut) in parts for group in need.fold.group):
+        return None
+    by_key: dict[tuple[str, str | None], list[Condition]] = {}
+    for condition in need.given:
+        by_key.setdefault((str(condition.path), condition.cut), []).append(condition)
+    used: list[Condition] = []
+    spans = 1.0
+    entries = 1.0
+    get = True
+    for number, part in enumerate(view.parts):
+        if part.ways > 1:
+            spans *= part.ways
+            continue
+        found = _equality(by_key, part) if get else None
+        if found is not None:
+            used.append(found)
+            if found.op == "in":
+                spans *= statistics.in_length(found)
+            continue
+        if number < len(view.partition) and kind.partitioned:
+            return None
+        many = statistics.distinct(view.entity, path_of(part.path, model, view.entity), part.cut)
+        if get:
+            ranged = _range(by_key, part)
+            if any(condition.cut != part.cut for condition in ranged):
+                return None
+            used.extend(ranged)
+            for condition in ranged:
+                many *= statistics.selectivity(view.entity, condition)
+        get = False
+        entries *= max(1.0, many)
+    if set(used) != set(need.given):
+        return None
+    return MeasureMatch(tuple(used), get, spans, min(entries * spans, statistics.rows(view.entity)))

@@ -1,0 +1,454 @@
+"""Options: every way to answer a need from the candidate views, as a graph of goals and options.
+
+Six rules make all of them: search a view; fetch what it lacks; drive from the parent; re-root at the child;
+intersect; aggregate (fold the rows, or read a view with measures). An option uses at most one view; what else it
+takes are goals of its own, so that its cost depends on one (need, view) only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from keyplan.design.candidates import measures_of
+from keyplan.design.match import Match, match
+from keyplan.design.measure import MeasureMatch, match_measures
+from keyplan.design.needs import (
+    Need,
+    computed_need,
+    path_of,
+    row_by_key,
+    row_of_role,
+    rows_of_role,
+    select_paths,
+    wanted,
+)
+from keyplan.design.statistics import Statistics
+from keyplan.engines.base import Kind
+from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
+from keyplan.model.model import Model
+from keyplan.model.pattern import Condition, Outer, Path, Select
+from keyplan.plan.view import Embed, View
+
+NO_LIMIT_MS = 1e9
+DEEPEST = 5
+
+
+@dataclass
+class Sub:
+    """A goal that an option raises, and what its answer is for."""
+
+    goal: Goal
+    role: str = ""
+    """The role chain that it fills in; empty: the row's own missing columns; for a computed column its name."""
+    what: str = "row"
+    """row, children, computed, outer, inner, rows."""
+    under: tuple[str, ...] = ()
+    select: Select | None = None
+    early: bool = False
+    """Its conditions do not depend on the row, so that it runs in the same round trip as the search."""
+
+
+@dataclass
+class Option:
+    """One way to reach a goal."""
+
+    kind: str
+    """search, measure, fold, drive."""
+    view: View | None
+    cost: Cost
+    requests: float
+    rows: float
+    """Rows that it delivers per execution."""
+    entries: float = 0.0
+    bytes: float = 0.0
+    match: Match | None = None
+    measure: MeasureMatch | None = None
+    subs: tuple[Sub, ...] = ()
+    along: Mapping[str, Select] = field(default_factory=dict)
+    sorted: bool = False
+    number: int = -1
+
+
+@dataclass
+class Goal:
+    """A need in its place: how often it occurs per call of its root, and how much time is left for it."""
+
+    need: Need
+    times: float
+    budget_ms: float
+    options: list[Option] = field(default_factory=list)
+    rejections: list[str] = field(default_factory=list)
+    number: int = -1
+
+
+class Options:
+    """Builds the goals of one design problem."""
+
+    def __init__(
+        self,
+        model: Model,
+        statistics: Statistics,
+        kinds: Mapping[str, Kind],
+        costs: CostModel,
+        views: Sequence[View],
+        facts: Mapping[str, ViewFacts],
+    ) -> None:
+        self.model = model
+        self.statistics = statistics
+        self.kinds = kinds
+        self.costs = costs
+        self.facts = facts
+        self.places: dict[str, list[tuple[View, tuple[str, ...]]]] = {name: [] for name in model.entities}
+        self.measured: dict[str, list[View]] = {name: [] for name in model.entities}
+        for view in views:
+            if view.measures:
+                self.measured[view.entity].append(view)
+                continue
+            self.places[view.entity].append((view, ()))
+            for at, embed in _embedded(view.embeds):
+                if embed.limit is None:
+                    self.places[embed.entity].append((view, at))
+        self.goals: list[Goal] = []
+        self._memo: dict[tuple[object, ...], Goal] = {}
+        self._matches: dict[tuple[object, ...], Match | None] = {}
+
+    def root(self, need: Need, budget_ms: float | None) -> Goal:
+        """The goal of a pattern or of a write's lookup, with everything below it."""
+        self._memo = {}
+        return self._goal(need, 1.0, budget_ms or NO_LIMIT_MS, 0)
+
+    def _goal(self, need: Need, times: float, budget_ms: float, depth: int) -> Goal:
+        key = (need, round(times, 9), round(budget_ms, 6))
+        goal = self._memo.get(key)
+        if goal is None:
+            goal = Goal(need, times, budget_ms)
+            self._memo[key] = goal
+            goal.number = len(self.goals)
+            self.goals.append(goal)
+            if depth > DEEPEST:
+                goal.rejections.append("the plan would nest too deep")
+            else:
+                self._fill(goal, depth)
+        return goal
+
+    def _fill(self, goal: Goal, depth: int) -> None:
+        need = goal.need
+        if need.fold is not None:
+            self._measured(goal)
+            self._folded(goal, depth)
+            return
+        for view, at in self.places[need.entity]:
+            self._searched(goal, view, at, depth)
+        self._driven(goal, depth)
+
+    # rule 1 and 2: search a view, fetch what it lacks
+
+    def _searched(self, goal: Goal, view: View, at: tuple[str, ...], depth: int) -> None:
+        need = goal.need
+        kind = self.kinds[view.kind]
+        memo = (view.name, at, replace(need, wants=(), trees=()), need.wants)
+        if memo in self._matches:
+            found = self._matches[memo]
+        else:
+            found = self._matches[memo] = match(self.model, self.statistics, kind, view, need, at)
+        if found is None:
+            return
+        facts = self.facts[view.name]
+        if found.scan and not self.costs.scans(facts):
+            goal.rejections.append(f"only a scan of {facts.rows:.3g} rows of '{need.entity}' would find them")
+            return
+        if any(self.model.is_many(need.entity, c.path.roles) for c in (*found.filter, *found.left)):
+            return
+        limit = need.limit if found.ordered else None
+        total = self.statistics.matched(need.entity, need.given, need.at_least)
+        keep_after = total / found.rows if found.left and found.rows else 1.0
+        keep_inside = found.rows / found.entries if found.entries else 1.0
+        entries, rows = found.entries, found.rows
+        if limit is not None:
+            rows = min(rows, limit / max(keep_after, 1e-9))
+            per_span = min(entries / found.spans, rows / max(keep_inside, 1e-9))
+            entries = min(entries, per_span * found.spans)
+        # An exact page of an ordered view is bounded; anything else may have to read its whole partition.
+        exact = limit is not None and not found.left and not found.filter
+        most = float(limit or 0) if exact else max(entries / found.spans, 1.0 if found.get else found.most)
+        if need.at_least and not exact:
+            most = min(most, max(entries, need.at_least) * 10)
+        along, subs = self._additions(goal, found, rows, depth)
+        if subs is None:
+            return
+        covered = not found.missing and set(need.wants) <= set(view.holds)
+        size = self.costs.entry_bytes(view, facts, at)
+        work = Work(
+            view,
+            facts,
+            found.get,
+            found.spans,
+            1.0 if found.get else entries / found.spans,
+            1.0 if found.get else most,
+            size,
+            need.strong,
+            covered,
+            found.scan,
+            at,
+            tuple(along),
+        )
+        cost = self.costs.read(work)
+        if cost.p99_ms > goal.budget_ms:
+            goal.rejections.append(
+                f"reading '{need.entity}' takes {cost.p99_ms:.0f} ms of {goal.budget_ms:.0f} ms left"
+            )
+            return
+        goals = []
+        for role, what, inner, times, under, select in subs:
+            budget = goal.budget_ms - cost.p99_ms if goal.budget_ms < NO_LIMIT_MS else NO_LIMIT_MS
+            soon = self._early(need, inner) if not under else None
+            if soon is not None:
+                inner, budget = soon, goal.budget_ms
+            child = self._goal(inner, goal.times * times, budget, depth + 1)
+            if not child.options:
+                goal.rejections.extend(child.rejections[:2])
+                return
+            goals.append(Sub(child, role, what, under, select, soon is not None))
+        scaled = Cost(cost.cost * goal.times, {k: v * goal.times for k, v in cost.units.items()}, cost.p99_ms)
+        goal.options.append(
+            Option(
+                "search",
+                view,
+                scaled,
+                found.spans * goal.times,
+                rows,
+                entries * goal.times,
+                entries * size * goal.times,
+                found,
+                None,
+                tuple(goals),
+                along,
+                found.ordered,
+            )
+        )
+
+    def _early(self, need: Need, inner: Need) -> Need | None:
+        """The inner need with the key that the outer one fixes put in place of the row's, so that it need not wait."""
+        if not self.statistics.fixes_one_row(need.entity, need.given):
+            return None
+        known = {c.path.column: c.operands[0] for c in need.given if c.op == "=" and not c.path.roles and c.cut is None}
+        given = []
+        for condition in inner.given:
+            operand = condition.operands[0]
+            if not isinstance(operand, Outer) or operand.path not in known:
+                return None
+            given.append(replace(condition, operands=(known[operand.path],)))
+        return replace(inner, given=tuple(given))
+
+    def _additions(
+        self, goal: Goal, found: Match, rows: float, depth: int
+    ) -> tuple[dict[str, Select], list[tuple[str, str, Need, float, tuple[str, ...], Select | None]] | None]:
+        """What has to be fetched besides, and which children come along."""
+        need, model = goal.need, self.model
+        here = model.entities[need.entity]
+        subs: list[tuple[str, str, Need, float, tuple[str, ...], Select | None]] = []
+        asked = set(found.missing)
+        held = set(need.wants) - asked
+        for condition in found.left:
+            asked.add(str(condition.path))
+            asked |= {str(path) for path in condition.also}
+        asked -= set(found.view.holds) if not found.at else set()
+        own = {text for text in asked if text in here.columns and here.columns[text].computed is None}
+        computed = {text for text in asked if text in here.columns and here.columns[text].computed is not None}
+        behind = asked - own - computed
+        kind = self.kinds[found.view.kind]
+        reachable = set(found.view.holds) | (set(here.stored) if kind.holds_all else set())
+        if found.at:
+            embed = found.view.embed_at(found.at)
+            assert embed is not None
+            reachable = set(embed.holds)
+        if own:
+            # The row's own home has to be read: everything that hangs on it comes with it.
+            if found.get and not found.missing:
+                pass
+            sub = row_by_key(model, need.entity, own | behind, strong=need.strong)
+            if sub.given == need.given and sub.wants == need.wants:
+                return {}, None
+            subs.append(("", "row", sub, rows, (), None))
+        else:
+            for name in sorted({path_of(text, model, need.entity).roles[0] for text in behind}):
+                role = here.roles[name]
+                if role.many:
+                    return {}, None
+                inner = {text[len(name) + 1 :] for text in behind if text.startswith(name + ".")}
+                if not set(role.columns) <= reachable:
+                    return {}, None
+                times = rows * self.statistics.present(need.entity, role.columns[0])
+                subs.extend(self._behind(need.entity, name, inner, need.strong, times, ()))
+        for text in sorted(computed):
+            subs.append((text, "computed", computed_need(model, need.entity, text, need.strong), rows, (), None))
+        along: dict[str, Select] = {}
+        embeds = {embed.role: embed for embed in self._embeds_at(found)}
+        for tree in need.trees:
+            embed_here = embeds.get(tree.role)
+            if embed_here is not None and embed_here.limit is None and "." not in tree.role:
+                along[tree.role] = tree.select
+                extra = self._under(need, tree.role, tree.select, embed_here, rows)
+                if extra is None:
+                    return {}, None
+                subs.extend(extra)
+                continue
+            chain = tuple(tree.role.split("."))
+            owner = model.entity_at(need.entity, chain[:-1])
+            child = rows_of_role(model, owner, chain[-1], tree.select, need.strong)
+            if len(chain) > 1:
+                prefix = ".".join(chain[:-1])
+                child = replace(child, given=tuple(self._outer_through(need.entity, prefix, c) for c in child.given))
+            times = rows
+            subs.append((tree.role, "children", child, times, (), tree.select))
+        del held
+        return along, subs
+
+    def _behind(
+        self, entity: str, role: str, paths: set[str], strong: bool, times: float, under: tuple[str, ...]
+    ) -> Iterable[tuple[str, str, Need, float, tuple[str, ...], Select | None]]:
+        """The row behind a to-one role; its computed columns depend on the key alone and need no row."""
+        target = self.model.entities[self.model.entities[entity].roles[role].entity]
+        computed = {text for text in paths if text in target.columns and target.columns[text].computed is not None}
+        for text in sorted(computed):
+            need = computed_need(self.model, target.name, text, strong)
+            given = tuple(self._outer_through(entity, role, condition) for condition in need.given)
+            yield (f"{role}.{text}", "computed", replace(need, given=given), times, under, None)
+        if paths - computed:
+            need = row_of_role(self.model, entity, role, paths - computed, strong)
+            yield (role, "row", need, times, under, None)
+
+    def _outer_through(self, entity: str, prefix: str, condition: Condition) -> Condition:
+        operand = condition.operands[0]
+        assert isinstance(operand, Outer)
+        path = self.model.resolve(entity, f"{prefix}.{operand.path}")
+        return replace(condition, operands=(Outer(str(path)),))
+
+    def _embeds_at(self, found: Match) -> Iterable[Embed]:
+        embed = found.view.embed_at(found.at)
+        return embed.embeds if embed is not None else found.view.embeds
+
+    def _under(
+        self, need: Need, role: str, select: Select, embed: Embed, rows: float
+    ) -> list[tuple[str, str, Need, float, tuple[str, ...], Select | None]] | None:
+        """What embedded children lack, fetched for each of them."""
+        model = self.model
+        entity = embed.entity
+        here = model.entities[entity]
+        times = rows * self.statistics.fan_out(need.entity, role)
+        if select.limit:
+            times = min(times, rows * select.limit)
+        paths, trees = select_paths(model, entity, select)
+        lacking = set(wanted(model, entity, paths)) - set(embed.holds)
+        found: list[tuple[str, str, Need, float, tuple[str, ...], Select | None]] = []
+        for text in sorted(text for text in lacking if text in here.columns):
+            found.append((text, "computed", computed_need(model, entity, text, need.strong), times, (role,), None))
+        behind = {text for text in lacking if text not in here.columns}
+        for name in sorted({path_of(text, model, entity).roles[0] for text in behind}):
+            inner = {text[len(name) + 1 :] for text in behind if text.startswith(name + ".")}
+            present = self.statistics.present(entity, here.roles[name].columns[0])
+            found.extend(self._behind(entity, name, inner, need.strong, times * present, (role,)))
+        for tree in trees:
+            if "." in tree.role:
+                return None
+            child = rows_of_role(model, entity, tree.role, tree.select, need.strong)
+            found.append((tree.role, "children", child, times, (role,), tree.select))
+        return found
+
+    # rules 3 and 4: conditions behind a role
+
+    def _driven(self, goal: Goal, depth: int) -> None:
+        need, model = goal.need, self.model
+        if any(isinstance(operand, Outer) for c in need.given for operand in c.operands):
+            return
+        roles = dict.fromkeys(c.path.roles[0] for c in need.given if c.path.roles)
+        for name in roles:
+            role = model.entities[need.entity].roles[name]
+            there = [c for c in need.given if c.path.roles and c.path.roles[0] == name]
+            here = [c for c in need.given if c not in there]
+            if not role.many and any(c.op == "missing" for c in there):
+                continue  # rows without such a parent count as well
+            if role.many and any(c.path.roles and model.is_many(need.entity, c.path.roles) for c in here):
+                continue
+            stripped = tuple(_strip(c) for c in there)
+            other = model.entities[role.entity]
+            if role.many:
+                wants = wanted(model, role.entity, role.columns)
+                links = tuple(
+                    Condition(Path((), key), "=", (Outer(column),))
+                    for key, column in zip(model.entities[need.entity].key, role.columns, strict=True)
+                )
+            else:
+                wants = wanted(model, role.entity, ())
+                links = tuple(
+                    Condition(Path((), column), "=", (Outer(key),))
+                    for key, column in zip(other.key, role.columns, strict=True)
+                )
+            outer = Need(role.entity, stripped, wants, strong=need.strong)
+            found = self.statistics.matched(role.entity, stripped)
+            if role.many:
+                found = max(found, need.at_least)
+            inner = replace(need, given=(*links, *here), order=(), limit=None, at_least=need.at_least / max(1.0, found))
+            half = goal.budget_ms / 2 if goal.budget_ms < NO_LIMIT_MS else NO_LIMIT_MS
+            outer_goal = self._goal(outer, goal.times, half, depth + 1)
+            if not outer_goal.options:
+                goal.rejections.extend(outer_goal.rejections[:2])
+                continue
+            inner_goal = self._goal(inner, goal.times * max(found, 1e-6), half, depth + 1)
+            if not inner_goal.options:
+                goal.rejections.extend(inner_goal.rejections[:2])
+                continue
+            rows = self.statistics.matched(need.entity, need.given, need.at_least)
+            subs = (Sub(outer_goal, name, "outer"), Sub(inner_goal, "", "inner"))
+            goal.options.append(Option("drive", None, Cost(), 0.0, rows, subs=subs))
+
+    # rule 6: aggregates
+
+    def _measured(self, goal: Goal) -> None:
+        need = goal.need
+        assert need.fold is not None
+        for view in self.measured[need.entity]:
+            found = match_measures(self.model, self.statistics, self.kinds[view.kind], view, need)
+            if found is None:
+                continue
+            facts = self.facts[view.name]
+            size = self.costs.entry_bytes(view, facts)
+            entries = 1.0 if found.get else found.entries / found.spans
+            work = Work(view, facts, found.get, found.spans, entries, max(entries, found.entries), size, need.strong)
+            cost = self.costs.read(work)
+            if cost.p99_ms > goal.budget_ms:
+                goal.rejections.append(f"reading the counters takes {cost.p99_ms:.0f} ms of {goal.budget_ms:.0f} ms")
+                continue
+            scaled = Cost(cost.cost * goal.times, {k: v * goal.times for k, v in cost.units.items()}, cost.p99_ms)
+            total = found.entries * goal.times
+            goal.options.append(
+                Option(
+                    "measure", view, scaled, found.spans * goal.times, found.entries, total, total * size, None, found
+                )
+            )
+
+    def _folded(self, goal: Goal, depth: int) -> None:
+        rows = replace(goal.need, fold=None)
+        child = self._goal(rows, goal.times, goal.budget_ms, depth + 1)
+        if not child.options:
+            goal.rejections.extend(child.rejections)
+            return
+        many = self.statistics.matched(rows.entity, rows.given, rows.at_least)
+        goal.options.append(Option("fold", None, Cost(), 0.0, many, subs=(Sub(child, "", "rows"),)))
+
+
+def _strip(condition: Condition) -> Condition:
+    """A condition as seen from the row behind its first role."""
+    also = tuple(Path(path.roles[1:], path.column) for path in condition.also)
+    return replace(condition, path=Path(condition.path.roles[1:], condition.path.column), also=also)
+
+
+def _embedded(embeds: Iterable[Embed], above: tuple[str, ...] = ()) -> Iterable[tuple[tuple[str, ...], Embed]]:
+    for embed in embeds:
+        at = (*above, embed.role)
+        yield at, embed
+        yield from _embedded(embed.embeds, at)
+
+
+__all__ = ["Goal", "Option", "Options", "Sub", "measures_of"]

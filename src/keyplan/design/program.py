@@ -1,0 +1,153 @@
+"""The binary program: x (views chosen) and y (options used), as rows of a linear model.
+
+min  sum_v fixed_v x_v + sum_o rate cost_o y_o + transaction premiums
+(1) a root:              sum of its options = 1
+(2) a goal below:        sum of its options >= sum of the options that raise it
+(3) demanded by a view:  sum of its options >= x_v
+(4) each goal and view:  sum of the options using the view <= x_v
+(5) required:            at least one of the views
+(6) the engine's rows
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from keyplan.design.options import Goal
+from keyplan.design.problem import Problem
+
+INF = float("inf")
+
+
+@dataclass
+class Linear:
+    """A linear model in sparse rows."""
+
+    costs: list[float] = field(default_factory=list)
+    upper: list[float] = field(default_factory=list)
+    integer: list[bool] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    rows: list[dict[int, float]] = field(default_factory=list)
+    low: list[float] = field(default_factory=list)
+    high: list[float] = field(default_factory=list)
+    columns: dict[str, int] = field(default_factory=dict)
+
+    def variable(self, name: str, cost: float, upper: float = 1.0, *, integer: bool = False) -> int:
+        number = len(self.costs)
+        self.costs.append(cost)
+        self.upper.append(upper)
+        self.integer.append(integer)
+        self.names.append(name)
+        self.columns[name] = number
+        return number
+
+    def row(self, coefficients: dict[int, float], low: float = -INF, high: float = INF) -> None:
+        self.rows.append(coefficients)
+        self.low.append(low)
+        self.high.append(high)
+
+
+def build(problem: Problem) -> Linear:
+    """The program of a problem; the first variables are the views, in order."""
+    linear = Linear()
+    per_second = problem.costs.per_second
+    for name in problem.views:
+        linear.variable(name, problem.fixed_cost(name), integer=True)
+    options: dict[tuple[int, int], int] = {}
+    done: dict[int, float] = {}
+
+    def add_goal(goal: Goal, rate: float) -> None:
+        if goal.number in done:
+            return
+        done[goal.number] = rate
+        by_view: dict[str, list[int]] = {}
+        for number, option in enumerate(goal.options):
+            column = linear.variable(f"y{goal.number}.{number}", option.cost.cost * rate * per_second, INF)
+            options[(goal.number, number)] = column
+            if option.view is not None:
+                by_view.setdefault(option.view.name, []).append(column)
+        for name, columns in by_view.items():
+            row = dict.fromkeys(columns, 1.0)
+            row[linear.columns[name]] = -1.0
+            linear.row(row, high=0.0)
+        for option in goal.options:
+            for sub in option.subs:
+                add_goal(sub.goal, rate)
+
+    for root in problem.roots:
+        add_goal(root.goal, root.rate)
+        uses = {options[(root.goal.number, number)]: 1.0 for number in range(len(root.goal.options))}
+        if root.always:
+            linear.row(uses, 1.0, 1.0)
+        else:
+            for name in sorted(root.demanded_by):
+                linear.row({**uses, linear.columns[name]: -1.0}, low=0.0)
+        _raised(linear, options, root.goal)
+    for _, names in problem.required:
+        linear.row({linear.columns[name]: 1.0 for name in names}, low=1.0)
+    for name, (cost, upper, integer) in problem.couplings.variables.items():
+        linear.variable(name, cost, upper, integer=integer)
+    for coupling in problem.couplings.rows:
+        linear.row({linear.columns[k]: v for k, v in coupling.coefficients.items()}, coupling.low, coupling.high)
+    if problem.costs.transactional:
+        _premiums(problem, linear)
+    return linear
+
+
+def _raised(linear: Linear, options: dict[tuple[int, int], int], top: Goal) -> None:
+    """(2): goals below, each once."""
+    raised: dict[int, dict[int, float]] = {}
+    goals: dict[int, Goal] = {}
+    seen = set()
+    stack = [top]
+    while stack:
+        goal = stack.pop()
+        if goal.number in seen:
+            continue
+        seen.add(goal.number)
+        for number, option in enumerate(goal.options):
+            for sub in option.subs:
+                goals[sub.goal.number] = sub.goal
+                row = raised.setdefault(sub.goal.number, {})
+                row[options[(goal.number, number)]] = -1.0
+                stack.append(sub.goal)
+    for number, parents in raised.items():
+        row = dict(parents)
+        for option_number in range(len(goals[number].options)):
+            row[options[(number, option_number)]] = 1.0
+        linear.row(row, low=0.0)
+
+
+def _premiums(problem: Problem, linear: Linear) -> None:
+    """A write that touches several self-kept entries is a transaction and pays for each of them once more."""
+    for write in problem.rates:
+        touched = problem.own_touched(write)
+        if not touched:
+            continue
+        if problem.several_rows[write]:
+            for name in touched:
+                linear.costs[linear.columns[name]] += problem.touch_cost(write, name)
+            continue
+        alone = {name: _always_alone(problem, write, name) for name in touched}
+        premium = linear.variable(f"p.{write}", 0.0, integer=True)
+        for name in touched:
+            column = linear.columns[name]
+            if not alone[name]:
+                # By itself it touches two entries, so choosing it makes a transaction.
+                linear.row({premium: 1.0, column: -1.0}, low=0.0)
+        singles = [name for name in touched if alone[name]]
+        for left in range(len(singles)):
+            for right in range(left + 1, len(singles)):
+                row = {premium: 1.0, linear.columns[singles[left]]: -1.0, linear.columns[singles[right]]: -1.0}
+                linear.row(row, low=-1.0)
+        for name in touched:
+            cost = problem.touch_cost(write, name)
+            if cost <= 0:
+                continue
+            both = linear.variable(f"q.{write}.{name}", cost)
+            linear.row({both: 1.0, premium: -1.0, linear.columns[name]: -1.0}, low=-1.0)
+
+
+def _always_alone(problem: Problem, write: str, name: str) -> bool:
+    parts = [part for part in problem.upkeep.get((write, name), ()) if part.entries > 0]
+    return len(parts) == 1 and parts[0].entries <= 1.0 + 1e-9 and not parts[0].work.moves

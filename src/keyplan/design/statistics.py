@@ -1,0 +1,338 @@
+"""Rows, distinct values, fan-out, bytes and heat of anything in a model, derived in one place.
+
+Means decide costs; the hottest and the largest decide what is feasible. Where the model is silent, the assumptions
+below stand in, and they are the only ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+from keyplan.model.entity import EXPIRES
+from keyplan.model.model import Model
+from keyplan.model.pattern import Ago, Condition, Literal, Param, Path, Traffic
+from keyplan.model.values import average_bytes
+from keyplan.model.write import Write
+from keyplan.plan.design import Finding
+
+ASSUMED_ROWS = 1000.0
+ASSUMED_IN_LENGTH = 10.0
+ASSUMED_RANGE = 0.3
+ASSUMED_BETWEEN = 0.1
+ASSUMED_PREFIX = 0.05
+ASSUMED_WORDS = 6.0
+ASSUMED_VOCABULARY = 5000.0
+ASSUMED_RETENTION_S = 365 * 86400.0
+HOT_FACTOR = 10.0
+"""Without a stated skew, the hottest value is taken to have this many times the mean."""
+CUT_SECONDS = {"minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0, "month": 2629800.0, "year": 31557600.0}
+
+
+class Statistics:
+    """The figures of one model; every method is pure and cached."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.distinct = cache(self._distinct)
+        self.hottest_share = cache(self._hottest_share)
+        self._created = {name: sum(self._creates(name)) for name in model.entities}
+
+    # rows and rates
+
+    def rows(self, entity: str) -> float:
+        return self.model.entities[entity].count or ASSUMED_ROWS
+
+    def create_rate(self, entity: str) -> float:
+        """Rows created per second, those created as children included."""
+        return self._created[entity]
+
+    def _creates(self, entity: str) -> Iterable[float]:
+        for write in self.model.writes.values():
+            if write.kind in ("create", "upsert", "change"):
+                for name, times in self.rows_written(write):
+                    if name == entity:
+                        yield write.traffic.rate * times
+
+    def rows_written(self, write: Write) -> list[tuple[str, float]]:
+        """The entities whose rows one call writes, and how many of each on average."""
+        found = [(write.entity, 1.0 if write.by_key else (write.rows or 1.0))]
+
+        def walk(entity: str, children: Mapping[str, object], times: float) -> None:
+            for name, deeper in children.items():
+                role = self.model.entities[entity].roles[name]
+                here = times * self.fan_out(entity, name)
+                found.append((role.entity, here))
+                assert isinstance(deeper, Mapping)
+                walk(role.entity, deeper, here)
+
+        walk(write.entity, write.children, found[0][1])
+        return found
+
+    def most_rows_written(self, write: Write) -> float:
+        """The most rows one call may write."""
+
+        def walk(entity: str, children: Mapping[str, object]) -> float:
+            most = 1.0
+            for name, deeper in children.items():
+                role = self.model.entities[entity].roles[name]
+                assert isinstance(deeper, Mapping)
+                most += (role.most or float("inf")) * walk(role.entity, deeper)
+            return most
+
+        return walk(write.entity, write.children)
+
+    def retention_s(self, entity: str) -> float:
+        """How long a row stays, in seconds: by its ttl, else by rows over creations."""
+        ttl = self.model.entities[entity].ttl
+        if ttl is not None:
+            return ttl.ms / 1000
+        rate = self.create_rate(entity)
+        return self.rows(entity) / rate if rate else ASSUMED_RETENTION_S
+
+    def fan_out(self, entity: str, role: str) -> float:
+        """The mean number of rows behind a to-many role; 1 for a to-one."""
+        step = self.model.entities[entity].roles[role]
+        if not step.many:
+            return 1.0
+        mean = self.rows(step.entity) * self.present(step.entity, step.columns[0]) / self.rows(entity)
+        return min(mean, float(step.most)) if step.most else mean
+
+    # columns
+
+    def present(self, entity: str, column: str) -> float:
+        """The share of rows in which a column has a value."""
+        if column == EXPIRES:
+            return 1.0
+        here = self.model.entities[entity]
+        share = here.fields[here.columns[column].field].optional
+        return 1.0 if share is None else share
+
+    def path_present(self, entity: str, path: Path) -> float:
+        share = 1.0
+        for role in path.roles:
+            step = self.model.entities[entity].roles[role]
+            if not step.many:
+                share *= self.present(entity, step.columns[0])
+            entity = step.entity
+        return share * self.present(entity, path.column)
+
+    def bytes(self, entity: str, path: Path) -> float:
+        """Average bytes of a value, weighted with the share of rows that have it."""
+        column = self.model.column(entity, path)
+        return average_bytes(column.type) * self.path_present(entity, path)
+
+    def _distinct(self, entity: str, path: Path, cut: str | None = None) -> float:
+        """How many values a path has over all rows."""
+        owner = self.model.entity_at(entity, path.roles)
+        rows = self.rows(owner)
+        here = self.model.entities[owner]
+        column = here.columns[path.column]
+        written = here.fields.get(column.field)
+        kind = column.type.kind
+        if cut in CUT_SECONDS:
+            many = max(1.0, self.retention_s(owner) / CUT_SECONDS[cut])
+        elif cut == "each":
+            many = (written.distinct if written and written.distinct else None) or min(1000.0, rows)
+        elif cut == "words":
+            many = min(ASSUMED_VOCABULARY, rows * ASSUMED_WORDS)
+        elif written is not None and written.distinct:
+            many = written.distinct
+        elif (path.column,) in (here.key, *here.unique):
+            many = rows
+        elif written is not None and written.target is not None:
+            role = here.roles[written.name]
+            inner = self.model.entities[role.entity].key[role.columns.index(path.column)]
+            many = min(rows, self.distinct(role.entity, Path((), inner)))
+        elif kind == "bool":
+            many = 2.0
+        elif kind == "enum":
+            many = float(len(column.type.values))
+        elif kind == "date":
+            many = max(1.0, self.retention_s(owner) / 86400.0)
+        elif kind == "int":
+            many = self._part_of_key(owner, path.column) or min(1000.0, rows)
+        elif kind in ("decimal", "float"):
+            many = min(10000.0, rows)
+        else:
+            many = rows
+        return max(1.0, min(many, self.rows(entity)))
+
+    def _part_of_key(self, entity: str, column: str) -> float | None:
+        """A plain part of a composite key tells apart the rows that share its other parts."""
+        key = self.model.entities[entity].key
+        if column not in key or len(key) < 2:
+            return None
+        others = 1.0
+        for part in key:
+            if part != column:
+                others *= self.distinct(entity, Path((), part))
+        return max(1.0, self.rows(entity) / others)
+
+    def _hottest_share(self, entity: str, path: Path, cut: str | None = None) -> float:
+        """The share of an entity's rows that have the commonest value."""
+        owner = self.model.entity_at(entity, path.roles)
+        here = self.model.entities[owner]
+        column = here.columns[path.column]
+        written = here.fields.get(column.field)
+        many = self.distinct(entity, path, cut)
+        if cut in CUT_SECONDS:
+            return min(1.0, 2.0 / many)
+        if written is not None:
+            if written.top:
+                return written.top
+            if written.skew:
+                return zipf_top(many, written.skew)
+            if written.most and written.target:
+                return min(1.0, written.most / self.rows(owner))
+        if column.type.kind == "enum":
+            return max(share for _, share in column.type.values)
+        if column.type.kind == "bool" and column.type.values:
+            share = column.type.values[0][1]
+            return max(share, 1 - share)
+        if many >= self.rows(entity):
+            return 1.0 / many
+        return min(1.0, HOT_FACTOR / many)
+
+    # conditions
+
+    def selectivity(self, entity: str, condition: Condition) -> float:
+        """The share of rows that meet one condition."""
+        path, op = condition.path, condition.op
+        if op in ("present", "missing"):
+            share = self.path_present(entity, path)
+            return share if op == "present" else 1 - share
+        if op == "search":
+            return min(1.0, ASSUMED_WORDS / self.distinct(entity, path, "words"))
+        column = self.model.column(entity, path)
+        present = self.path_present(entity, path)
+        if op == "contains":
+            return min(1.0, max(1.0, column.type.size) / self.distinct(entity, path, "each"))
+        many = self.distinct(entity, path, condition.cut)
+        if op == "=":
+            operand = condition.operands[0]
+            if isinstance(operand, Literal) and condition.cut is None:
+                return self._share_of(column.type.values, operand.value, many) * present
+            return present / many
+        if op == "!=":
+            operand = condition.operands[0]
+            if isinstance(operand, Literal):
+                return present * (1 - self._share_of(column.type.values, operand.value, many))
+            return present * (1 - 1 / many)
+        if op == "in":
+            return min(1.0, self.in_length(condition) / many) * present
+        if op == "begins_with":
+            return ASSUMED_PREFIX * present
+        return present * self._range_share(entity, condition)
+
+    def _share_of(self, values: tuple[tuple[str, float], ...], value: object, many: float) -> float:
+        for name, share in values:
+            if name == value or (isinstance(value, bool) and name == "true"):
+                return share if value is not False else 1 - share
+        return 1.0 / many
+
+    def _range_share(self, entity: str, condition: Condition) -> float:
+        owner = self.model.entity_at(entity, condition.path.roles)
+        ago = [operand for operand in condition.operands if isinstance(operand, Ago)]
+        if ago:
+            share = min(1.0, ago[0].ms / 1000 / self.retention_s(owner))
+            return share if condition.op in (">", ">=") else 1 - share
+        return ASSUMED_BETWEEN if condition.op == "between" else ASSUMED_RANGE
+
+    def in_length(self, condition: Condition) -> float:
+        """How many values an `in` usually has."""
+        if len(condition.operands) == 1 and isinstance(condition.operands[0], Param):
+            return condition.operands[0].size or ASSUMED_IN_LENGTH
+        return float(max(1, len(condition.operands)))
+
+    def fixes_one_row(self, entity: str, conditions: Iterable[Condition]) -> bool:
+        """Whether equalities name the key or a unique set."""
+        fixed = {c.path.column for c in conditions if c.op == "=" and not c.path.roles and c.cut is None}
+        here = self.model.entities[entity]
+        return any(set(columns) <= fixed for columns in (here.key, *here.unique))
+
+    def matched(self, entity: str, conditions: Iterable[Condition], at_least: float = 0.0) -> float:
+        """The mean number of rows that meet all conditions; never under `at_least`, which a pattern's `rows` gives."""
+        conditions = tuple(conditions)
+        if self.fixes_one_row(entity, conditions):
+            return 1.0
+        many = self.rows(entity)
+        for condition in conditions:
+            many *= self.selectivity(entity, condition)
+        return min(self.rows(entity), max(many, at_least))
+
+    def most_matched(self, entity: str, conditions: Iterable[Condition]) -> float:
+        """The most rows that may meet the conditions: those of the hottest value."""
+        conditions = tuple(conditions)
+        if self.fixes_one_row(entity, conditions):
+            return 1.0
+        share = 1.0
+        for condition in conditions:
+            if condition.op in ("=", "contains", "search"):
+                operand = condition.operands[0]
+                if isinstance(operand, Literal):
+                    share = min(share, self.selectivity(entity, condition))
+                    continue
+                cut = {"contains": "each", "search": "words"}.get(condition.op, condition.cut)
+                share = min(share, self.hottest_share(entity, condition.path, cut))
+            elif condition.op == "in":
+                hottest = self.hottest_share(entity, condition.path, condition.cut)
+                share = min(share, hottest * self.in_length(condition))
+            elif any(isinstance(operand, Ago) for operand in condition.operands):
+                share = min(share, 1.0) * self._range_share(entity, condition)
+        return max(1.0, self.rows(entity) * min(1.0, share))
+
+    # findings
+
+    def findings(self) -> list[Finding]:
+        """Statistics that contradict each other."""
+        found = []
+        for name, entity in self.model.entities.items():
+            grown = self.create_rate(name) * (entity.ttl.ms / 1000 if entity.ttl else 365 * 86400)
+            deletes = any(write.kind == "delete" and write.entity == name for write in self.model.writes.values())
+            if entity.count and grown > 2 * entity.count and not (deletes and entity.ttl is None):
+                span = "its ttl" if entity.ttl else "a year"
+                found.append(
+                    Finding(
+                        "warning",
+                        f"entities.{name}",
+                        f"'{name}' has count {entity.count:.3g}, but its creates make {grown:.3g} rows within {span}",
+                        "raise count, lower the create rate, or give it a ttl",
+                        {"count": entity.count, "created": grown},
+                        entity.line,
+                    )
+                )
+            for role in entity.roles.values():
+                if role.many and role.most:
+                    mean = self.rows(role.entity) / self.rows(name)
+                    if mean > role.most:
+                        found.append(
+                            Finding(
+                                "warning",
+                                f"entities.{role.entity}.{role.field}",
+                                f"'{name}.{role.name}' has max {role.most}, but {mean:.3g} on average by the counts",
+                                "raise max or correct the counts",
+                                {"max": role.most, "mean": mean},
+                                entity.line,
+                            )
+                        )
+        return found
+
+
+def zipf_top(values: float, exponent: float) -> float:
+    """The share of the commonest of so many values under Zipf's law."""
+    many = int(min(values, 10000))
+    total = sum(1 / rank**exponent for rank in range(1, many + 1))
+    if values > many:
+        if abs(exponent - 1) < 1e-9:
+            from math import log
+
+            total += log(values / many)
+        else:
+            total += (values ** (1 - exponent) - many ** (1 - exponent)) / (1 - exponent)
+    return min(1.0, 1 / total)
+
+
+def peak_rate(traffic: Traffic) -> float:
+    """The highest sustained rate per second."""
+    return traffic.rate * traffic.peak

@@ -1,0 +1,187 @@
+"""The design-time half of the engine contract: what work costs, and which views are possible.
+
+The designer describes work in engine-free figures; an engine's `CostModel` prices it. A cost may be any function
+(rounding, pages, shards) of one view, one (write, view) or one (need, view); whatever couples two views is a row of
+`couplings` or a demanded need, so that the program stays linear.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from keyplan.plan.view import View
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """Why something is not possible."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one execution of some work takes."""
+
+    cost: float = 0.0
+    """In the cost model's unit times seconds: the objective multiplies it by a rate per second."""
+    units: Mapping[str, float] = field(default_factory=dict)
+    p99_ms: float = 0.0
+
+
+@dataclass(frozen=True)
+class ViewFacts:
+    """Statistics of one view; means for cost, the hottest and largest for feasibility."""
+
+    rows: float
+    """Entries, those of embeds not included."""
+    partitions: float
+    key_bytes: float
+    """Average bytes of the values of all key parts of one entry."""
+    value_bytes: Mapping[str, float]
+    """Average bytes per path held, weighted with the share of rows that have it."""
+    most_entry_bytes: float
+    """The largest an entry can become by the types' limits; inf where nothing bounds it."""
+    hottest_rows: float
+    """Entries of the largest partition."""
+    hottest_writes: float
+    """Peak entries written per second in the hottest partition."""
+    hottest_reads: float
+    """Peak requests per second that read the hottest partition, by the patterns that may use it."""
+    embeds: Mapping[str, EmbedFacts] = field(default_factory=dict)
+    """Per dotted role chain."""
+    key_bytes_most: float = 0.0
+    """The largest key by the types' limits."""
+    sort_bytes_most: float = 0.0
+
+
+@dataclass(frozen=True)
+class EmbedFacts:
+    """Statistics of child rows stored with their parent."""
+
+    per_parent: float
+    most_per_parent: float
+    key_bytes: float
+    value_bytes: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Work:
+    """One Search: so many requests (independent of each other), each reading so many entries of one view."""
+
+    view: View
+    facts: ViewFacts
+    get: bool
+    """Every part of the key is given: at most one entry per request, and requests may be batched."""
+    requests: float
+    entries: float
+    """Entries read per request, before any filter."""
+    most_entries: float
+    """The most entries one request may have to read."""
+    entry_bytes: float
+    """Average bytes of an entry as the engine stores it (from `CostModel.entry_bytes`)."""
+    strong: bool = False
+    covered: bool = True
+    """Everything taken is held by the view itself (kinds with `holds_all` pay a lookup otherwise)."""
+    scan: bool = False
+    at: tuple[str, ...] = ()
+    along: tuple[str, ...] = ()
+    """Embedded role chains read along."""
+
+
+@dataclass(frozen=True)
+class TouchWork:
+    """What one execution of a write does to one view."""
+
+    view: View
+    facts: ViewFacts
+    puts: float = 0.0
+    """Entries written (new, or whole entries replaced)."""
+    patches: float = 0.0
+    """Entries changed in place."""
+    moves: float = 0.0
+    """Entries whose key changes: a delete and a put."""
+    deletes: float = 0.0
+    adds: float = 0.0
+    """Entries of a view with measures that are added to."""
+    checks: float = 0.0
+    entry_bytes: float = 0.0
+    at: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LinearRow:
+    """low <= sum(coefficients[name] * x) <= high over view names and the engine's own extra variables."""
+
+    coefficients: Mapping[str, float]
+    low: float = float("-inf")
+    high: float = float("inf")
+
+
+@dataclass(frozen=True)
+class Couplings:
+    """What an engine adds to the program."""
+
+    variables: Mapping[str, tuple[float, float, bool]] = field(default_factory=dict)
+    """Extra variables: name -> (cost per second, upper bound, integer)."""
+    rows: Sequence[LinearRow] = ()
+
+
+class CostModel(ABC):
+    """Prices work for one model on one engine."""
+
+    unit: str
+    """What the objective counts: 'USD/month', 'server ms/s'."""
+    per_second: float = 1.0
+    """Objective = cost per execution x executions per second x this (seconds of a month for money)."""
+    transactional: bool = False
+    """A write that touches more than one self-kept entry costs each of them once more (a transaction)."""
+
+    @abstractmethod
+    def fit(self, view: View, facts: ViewFacts) -> View | Rejection:
+        """The view with the shards it needs, or why it is not possible."""
+
+    @abstractmethod
+    def entry_bytes(self, view: View, facts: ViewFacts, at: tuple[str, ...] = ()) -> float:
+        """Average stored bytes of one entry, overheads included."""
+
+    @abstractmethod
+    def read(self, work: Work) -> Cost: ...
+
+    @abstractmethod
+    def touch(self, work: TouchWork) -> Cost:
+        """Not transactional; the designer adds the premium."""
+
+    @abstractmethod
+    def keep(self, view: View, facts: ViewFacts) -> float:
+        """Storage, in the objective's unit (already per month or per second)."""
+
+    def couplings(self, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Couplings:
+        """Rows such as 'at most 20 indexes'."""
+        return Couplings()
+
+    def round_ms(self, kind: str) -> float:
+        """The expected p99 of one round trip of that kind, for latency budgets."""
+        return 0.0
+
+    def scans(self, facts: ViewFacts) -> bool:
+        """Whether reading a whole view of this size is acceptable for a pattern."""
+        return False
+
+    carries: bool = False
+    """Engine-kept views can only hold what their base entry carries; the base then pays for copies too."""
+
+
+def total(costs: Iterable[Cost]) -> Cost:
+    """Costs one after the other."""
+    cost = 0.0
+    units: dict[str, float] = {}
+    p99 = 0.0
+    for item in costs:
+        cost += item.cost
+        p99 += item.p99_ms
+        for name, amount in item.units.items():
+            units[name] = units.get(name, 0.0) + amount
+    return Cost(cost, units, p99)
