@@ -48,8 +48,7 @@ def model_from(data: Mapping[str, object], file: str = "model") -> Model:
 
 
 def _model(node: Node | None, report: Report, stem: str) -> Model:
-    if node is None or report.problems:
-        # text that cannot be read as it was meant would only give problems that are none
+    if node is None or report.is_spoiled:
         report.stop()
     assert node is not None
     try:
@@ -137,7 +136,7 @@ class _Loader(Reader):
                     if name in STORE_METHODS:
                         self.report.add(
                             key,
-                            f"'{name}' cannot be the name of a {what}, which is a method of every store; rename it",
+                            f"'{name}' cannot be the name of a {what}, because it is a method of every store; rename it",
                         )
                     if name in seen:
                         self.report.add(key, f"the {what} '{name}' has the name of a {seen[name]}; rename one")

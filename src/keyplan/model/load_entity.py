@@ -44,11 +44,12 @@ class EntityReader(FieldReader):
         entries = self.table(node, None, "'entities'")
         assert isinstance(node, Table) or not entries
         names: dict[str, Node] = {}
+        lowered: dict[str, str] = {}
         for name, value in entries.items():
             key = node.key(name) if isinstance(node, Table) else Text(0, "", name)
             if self.name(key, "an entity") and name.lower() in (*SCALARS, *COLLECTIONS, *COMPUTED):
                 self.report.add(key, f"'{name}' cannot be the name of an entity, because it is a type; rename it")
-            self.same_but_case(key, names, "entities")
+            self.same_but_case(key, lowered, "entities")
             names[name] = value
         if not names:
             self.report.add(node, "the model has no entities; add one under 'entities'")
@@ -58,13 +59,12 @@ class EntityReader(FieldReader):
         self.check_keys(drafts)
         return drafts
 
-    def same_but_case(self, key: Text, seen: dict[str, Node], what: str) -> None:
-        for other in seen:
-            if other != key.text and other.lower() == key.text.lower():
-                self.report.add(
-                    key,
-                    f"the {what} '{other}' and '{key.text}' differ only in case, which some engines cannot tell apart",
-                )
+    def same_but_case(self, key: Text, seen: dict[str, str], what: str) -> None:
+        other = seen.setdefault(key.text.lower(), key.text)
+        if other != key.text:
+            self.report.add(
+                key, f"the {what} '{other}' and '{key.text}' differ only in case, which some engines cannot tell apart"
+            )
 
     def entity(self, name: str, node: Node) -> EntityDraft:
         entries = self.table(node, ENTITY_KEYS, f"entity '{name}'")
@@ -74,14 +74,12 @@ class EntityReader(FieldReader):
             self.report.add(node, f"entity '{name}' has no fields; add them under 'fields'")
         else:
             table = self.table(fields, None, "'fields'")
-            lowered: dict[str, Node] = {}
+            lowered: dict[str, str] = {}
             for field_name, value in table.items():
                 assert isinstance(fields, Table)
                 key = fields.key(field_name)
                 self.name(key, "a field")
-                if field_name.lower() in lowered:
-                    self.same_but_case(key, dict.fromkeys(drafts, value), "fields")
-                lowered[field_name.lower()] = value
+                self.same_but_case(key, lowered, "fields")
                 drafts[field_name] = self.field(field_name, value, key.line)
             if not table:
                 self.report.add(fields, f"entity '{name}' has no fields; add them under 'fields'")
@@ -100,7 +98,7 @@ class EntityReader(FieldReader):
             line=node.line,
         )
         unique = self.unique_sets(entries.get("unique"))
-        return EntityDraft(entity, node, drafts, "count" in entries, key_node, unique, entries.get("ttl"))
+        return EntityDraft(entity, node, drafts, count is not None, key_node, unique, entries.get("ttl"))
 
     def key_parts(self, name: str, node: Node | None, entity: Node, drafts: dict[str, Draft]) -> tuple[str, ...]:
         marked = tuple(field_name for field_name, draft in drafts.items() if draft.is_key)
@@ -202,9 +200,9 @@ class EntityReader(FieldReader):
                     p for part in draft.entity.key_fields for p in self.written_part(name, part, drafts, done)
                 )
             )
-            if not parts:
-                parts = self.stand_in(draft)
             draft.entity = replace(draft.entity, key_fields=parts)
+            if not parts:
+                self.stand_in(draft)
 
     def key_field(self, draft: EntityDraft, part: str) -> bool:
         entity = draft.entity
@@ -268,7 +266,7 @@ class EntityReader(FieldReader):
             else:
                 self.key_columns(target, drafts, done, [*above, name])
         if not draft.entity.key_fields:
-            draft.entity = replace(draft.entity, key_fields=self.stand_in(draft))
+            self.stand_in(draft)
         for part in draft.entity.key_fields:
             columns.extend(self.written_part(name, part, drafts, done))
         done[name] = tuple(dict.fromkeys(columns))
@@ -296,11 +294,10 @@ class EntityReader(FieldReader):
             )
         return wanted
 
-    def stand_in(self, draft: EntityDraft) -> tuple[str, ...]:
-        """Some key for an entity whose own is broken, so that the rest can be checked."""
-        for name, item in draft.entity.fields.items():
-            if item.target is None and item.computed is None:
-                return (name,)
-        draft.drafts["?"] = Draft(Field("?", type=UNKNOWN), draft.node)
-        draft.entity = replace(draft.entity, fields={n: d.field for n, d in draft.drafts.items()})
-        return ("?",)
+    def stand_in(self, draft: EntityDraft) -> None:
+        """Gives some key to an entity whose own is broken, so that the rest can be checked."""
+        plain = [name for name, item in draft.entity.fields.items() if item.target is None and item.computed is None]
+        if not plain:
+            draft.drafts["?"] = Draft(Field("?", type=UNKNOWN), draft.node)
+        fields = {name: field_draft.field for name, field_draft in draft.drafts.items()}
+        draft.entity = replace(draft.entity, fields=fields, key_fields=(plain[0] if plain else "?",))

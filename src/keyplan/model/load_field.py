@@ -226,8 +226,8 @@ class FieldReader(Reader):
         size, most = 0.0, None
         for words in arguments:
             texts = self.plain(words, node)
-            if len(texts) == 1:
-                size = self.parsed(node, f"size of {kind}", units.parse_bytes, texts[0]) or 0.0
+            if len(texts) == 1 or (len(texts) == 2 and not texts[1][:1].isdigit()):
+                size = self.parsed(node, f"size of {kind}", units.parse_bytes, " ".join(texts)) or 0.0
             elif len(texts) == 2 and texts[0].lower() == "max":
                 most = self.most_bytes(texts[1], node)
             elif texts:
@@ -289,8 +289,9 @@ class FieldReader(Reader):
                 else None
             )
             shares[texts[0]] = share
-        if not shares:
+        if not arguments:
             self.report.add(node, "an enum needs its values: enum(pending 10%, done 90%)")
+        if not shares:
             return UNKNOWN
         said = sum(share for share in shares.values() if share is not None)
         left = [name for name, share in shares.items() if share is None]

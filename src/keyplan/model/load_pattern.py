@@ -109,7 +109,7 @@ class PatternReader(SelectReader):
         rest: str,
         where: tuple[Condition, ...],
         entries: Mapping[str, Node],
-        node: Node,
+        node: Table,
         params: Params,
     ) -> dict[str, object]:
         """What differs between finds, aggregates and ranks."""
@@ -120,7 +120,7 @@ class PatternReader(SelectReader):
         return self.aggregate(kind, entity, rest, entries, node)
 
     def find(
-        self, entity: str, where: tuple[Condition, ...], entries: Mapping[str, Node], node: Node
+        self, entity: str, where: tuple[Condition, ...], entries: Mapping[str, Node], node: Table
     ) -> dict[str, object]:
         one = self.fixes_one(entity, where)
         page, limit = self.whole(entries.get("page"), "page"), self.whole(entries.get("limit"), "limit")
@@ -131,7 +131,7 @@ class PatternReader(SelectReader):
         if "page" not in entries and "limit" not in entries and not one:
             page = USUAL_PAGE
             count = self.model.entities[entity].count
-            if "where" not in entries and count > SMALL:
+            if "where" not in entries and count > SMALL and set(entries) == set(node.entries):
                 self.report.add(
                     node,
                     f"this reads all {units.format_count(count)} rows of '{entity}'; add a where, a limit or a page",
@@ -154,7 +154,7 @@ class PatternReader(SelectReader):
                 node,
                 f"a rank needs the key of the row it is for; add of: [{', '.join(self.model.entities[entity].key)}]",
             )
-        elif isinstance(entries["of"], Items) or (isinstance(entries["of"], Text) and "=" not in entries["of"].text):
+        elif isinstance(entries["of"], Items) or (isinstance(entries["of"], Text) and ":" not in entries["of"].text):
             found: dict[str, Condition] = {}
             for text in self.texts(entries["of"], "of"):
                 for column in self.field_columns(entity, text):
@@ -200,7 +200,7 @@ class PatternReader(SelectReader):
             "compute": tuple(computes),
             "scalar": kind != "from" and not groups,
             "limit": self.whole(entries.get("limit"), "limit"),
-            "order": self.group_order(entries.get("order"), names),
+            "order": self.group_order(entries.get("order"), names) if groups else (),
             "select": Select(()),
         }
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from keyplan import units
 from keyplan.model.entity import Column
 from keyplan.model.load_select import SelectReader
-from keyplan.model.pattern import Condition, Literal, Now, Operand, Param
+from keyplan.model.pattern import Condition, Literal, Now, Operand, Param, Path
 from keyplan.model.reading import CALL_ARGUMENTS
 from keyplan.model.scope import Params
 from keyplan.model.source import Items, Node, Table, Text
@@ -57,6 +57,8 @@ class WriteReader(SelectReader):
             return None
         params = Params(self)
         where = self.conditions(entity, entries.get("where"), params, "where") if "where" not in NOT_FOR[kind] else ()
+        if kind == "change" and "where" not in entries:
+            where = self.key_conditions(entity, params, node)
         by_key = self.target(name, kind, entity, where, entries, node)
         sets = self.changes(entity, "set", entries.get("set"), params) if "set" not in NOT_FOR[kind] else {}
         adds = self.changes(entity, "add", entries.get("add"), params) if "add" not in NOT_FOR[kind] else {}
@@ -87,6 +89,14 @@ class WriteReader(SelectReader):
             line=node.line,
         )
 
+    def key_conditions(self, entity: str, params: Params, node: Node) -> tuple[Condition, ...]:
+        """The key by arguments of its own names, for an upsert that says no `where`."""
+        found: list[Condition] = []
+        for column in self.model.entities[entity].key:
+            params.add(node, column, self.model.entities[entity].columns[column].type)
+            found.append(Condition(Path((), column), "=", (Param(column),)))
+        return tuple(found)
+
     def check_arguments(self, name: str, entity: str, node: Node) -> None:
         for field_name in self.model.entities[entity].fields:
             if field_name in CALL_ARGUMENTS:
@@ -110,15 +120,17 @@ class WriteReader(SelectReader):
         key = self.model.entities[entity].key
         listed = " and ".join(f"{column} = :{column.replace('.', '_')}" for column in key)
         by_key = self.fixes_key(entity, where)
-        if "where" not in entries:
+        if "where" not in entries and kind != "change":
             self.report.add(node, f"write '{name}' does not say which rows; add where: {listed}")
         elif kind == "change":
             if not by_key or len(where) != len(key):
-                self.report.add(entries["where"], f"an upsert with set or add names exactly the key: {listed}")
+                self.report.add(
+                    entries.get("where", node), f"an upsert with set or add names exactly the key: {listed}"
+                )
         elif not by_key and "rows" not in entries and len(where) == self.written(entries["where"]):
             self.report.add(
                 entries["where"],
-                f"this may mean several rows of '{entity}'; fix the key ({', '.join(key)}), or say how many with 'rows'",
+                f"this may mean several rows of '{entity}'; fix the key ({', '.join(key)}) or say how many with 'rows'",
             )
         if not by_key and kind != "change" and "if" in entries and "rows" in entries:
             self.report.add(entries["if"], "'if' is for one row by its key; put the condition into 'where'")
@@ -179,7 +191,7 @@ class WriteReader(SelectReader):
             elif what == "add" and column.type.kind not in (*NUMBERS, "?"):
                 problem = f"it is {column.type}, and only numbers can be added to"
             if problem:
-                self.report.add(node, f"cannot {what} '{shown(node.text)}': {problem}")
+                self.report.add(node, f"cannot {'add to' if what == 'add' else 'set'} '{shown(node.text)}': {problem}")
                 return []
         return columns
 

@@ -246,9 +246,9 @@ class Scope(Reader):
             self.report.add(node, f"'{shown(value.text)}' is not a value, and two fields cannot be compared; {hint}")
             return None
         is_number = type.kind in ("int", "decimal", "float")
-        if isinstance(value, Number) != is_number:
+        if isinstance(value, Number) != is_number or type.kind == "bool":
             want = {"bool": "true or false"}.get(type.kind, "a number" if is_number else "text in quotes")
-            self.report.add(node, f"'{text}' is {type}, but {shown(value.text)!r} is a {_kind(value)}; write {want}")
+            self.report.add(node, f"'{text}' is {type}, but {shown(value.text)!r} is {_kind(value)}; write {want}")
             return None
         try:
             if cut is not None and type.kind == "date" and len(value.text) > len("2024-02-29"):
@@ -376,7 +376,7 @@ def _unfit(name: str, paths: list[Path], types: list[Type]) -> str:
 
 
 def _kind(value: Quoted | Number) -> str:
-    return "number" if isinstance(value, Number) else "text"
+    return "a number" if isinstance(value, Number) else "text"
 
 
 def _same_arguments(one: Type, other: Type) -> bool:

@@ -68,6 +68,8 @@ class Report:
         self.by_path = by_path
         self.problems: dict[Problem, None] = {}
         self.hints = 0
+        self.is_spoiled = False
+        """Part of the text is missing (an alias, a key that is no text), so what follows from it would mislead."""
 
     def add(self, node: Node, message: str) -> None:
         """Notes what is wrong at a node."""
@@ -168,6 +170,7 @@ class _Builder:
             raise _StopError
         if kind == "AliasEvent":
             self.report.add(here, f"the alias '*{event.anchor}' is not allowed; write the value out")
+            self.report.is_spoiled = True
             return Text(line, path, "")
         if event.anchor is not None:
             self.report.add(here, f"the anchor '&{event.anchor}' is not allowed; write the value where it is needed")
@@ -176,7 +179,7 @@ class _Builder:
                 here, f"the tag '{event.tag}' is not allowed; remove it, values are read by their field's type"
             )
         if kind == "ScalarEvent":
-            return Text(line, path, event.value, event.style is None)
+            return Text(line, path, event.value, event.style in (None, ""))
         # a block below its key belongs to the key's line, where a reader looks for it
         start = line if key_line is None else key_line
         if kind == "SequenceStartEvent":
@@ -194,6 +197,7 @@ class _Builder:
             name = self.node(event, path, depth + 1, None)
             if not isinstance(name, Text):
                 self.report.add(Node(line, path), "a key has to be plain text, not a list or a map")
+                self.report.is_spoiled = True
                 self.node(next(self.events), path, depth + 1, line)
                 continue
             value = self.node(next(self.events), _join(path, name.text), depth + 1, line)

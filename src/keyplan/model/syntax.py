@@ -230,6 +230,7 @@ _HINTS = {
 }
 
 
+@lru_cache(maxsize=4096)
 def _parse(text: str, start: str) -> Any:
     if len(text) > MOST_TEXT:
         raise TextError(f"the text is longer than {MOST_TEXT} characters")

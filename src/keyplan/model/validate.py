@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from keyplan import units
-from keyplan.model.entity import Entity, Field
+from keyplan.model.entity import Column, Entity, Field
 from keyplan.model.load_entity import EntityDraft, EntityReader
 from keyplan.model.load_field import UNKNOWN, Draft
 from keyplan.model.model import Model, UnknownPath
@@ -62,7 +62,7 @@ class EntityCheck:
                 for message in _shape_problems(field_draft, draft.entity):
                     self.report.add(field_draft.node, message)
                 item = field_draft.field
-                if item.unique and draft.entity.key_fields == (item.name,):
+                if item.unique and (item.computed is not None or draft.entity.key_fields == (item.name,)):
                     # a key is unique already, and a second guard for it would only cost
                     self.reader.change(draft, item.name, unique=False)
 
@@ -144,11 +144,7 @@ class EntityCheck:
         item = field_draft.field
         assert item.source is not None
         name = draft.entity.name
-        if item.type is None or item.type is UNKNOWN:
-            if item.target is not None:
-                self.report.add(
-                    field_draft.node, "'from' copies a value; for a reference, follow the path in the pattern"
-                )
+        if item.type is UNKNOWN:
             return
         try:
             path = model.resolve(name, item.source)
@@ -164,13 +160,21 @@ class EntityCheck:
             self.report.add(field_draft.node, f"'{item.source}' is in the row already; 'from' follows a reference")
         elif self.drafts[owner].entity.fields[column.field].computed is not None:
             self.report.add(field_draft.node, f"'{item.source}' is computed; a snapshot copies a stored field")
-        elif not _same_values(item.type, column.type):
-            self.report.add(
-                field_draft.node,
-                f"'{item.name}' is {item.type}, but '{item.source}' is {column.type}; make them the same type",
-            )
+        elif message := self.mismatch(item, column, self.drafts[owner].entity.fields[column.field]):
+            self.report.add(field_draft.node, message)
         else:
             self.reader.change(draft, item.name, source=str(path))
+
+    def mismatch(self, item: Field, column: Column, source: Field) -> str:
+        """Why a field cannot hold what its snapshot copies; empty if it can."""
+        if item.target is not None or source.target is not None:
+            if item.target == source.target or column.type is UNKNOWN:
+                return ""
+            here, there = item.target or item.type, source.target or column.type
+            return f"'{item.name}' is {here}, but '{item.source}' is {there}; make them the same type"
+        if item.type is None or _same_values(item.type, column.type):
+            return ""
+        return f"'{item.name}' is {item.type}, but '{item.source}' is {column.type}; make them the same type"
 
     def default(self, draft: EntityDraft, field_draft: Draft, entity: Entity) -> None:
         item, node = field_draft.field, field_draft.node
@@ -203,7 +207,8 @@ class EntityCheck:
         if entity.top is not None and entity.count and entity.top * entity.count < 1 - 1e-9 and draft.counted:
             self.report.add(
                 draft.node,
-                f"the hottest of {units.format_count(entity.count)} rows has more than {units.format_share(entity.top)}",
+                f"the hottest of {units.format_count(entity.count)} rows has more than {units.format_share(entity.top)}; "
+                "raise top",
             )
 
     def impossible(self, draft: EntityDraft, item: Field) -> list[str]:
@@ -231,7 +236,7 @@ class EntityCheck:
             if item.top is not None and item.top * values < 1 - 1e-9:
                 found.append(
                     f"the hottest of {units.format_count(values)} values has at least "
-                    f"{units.format_share(1 / values)} of the rows, not {units.format_share(item.top)}; raise top"
+                    f"{units.format_share(round(1 / values, 4))} of the rows, not {units.format_share(item.top)}; raise top"
                 )
         if item.most is not None and item.target is not None:
             target = self.drafts[item.target]
