@@ -31,7 +31,7 @@ from keyplan.errors import (
 )
 
 if TYPE_CHECKING:
-    from keyplan.data.generate import generate
+    from keyplan.data import generate
     from keyplan.design import design, document, explain
     from keyplan.emit import emit
     from keyplan.engines import engine_names
@@ -91,7 +91,7 @@ _HOMES = {
     "emit": "keyplan.emit",
     "engine_names": "keyplan.engines",
     "explain": "keyplan.design",
-    "generate": "keyplan.data.generate",
+    "generate": "keyplan.data",
     "json_schema": "keyplan.model.schema",
     "load_model": "keyplan.model.load",
     "open": "keyplan.store.open",

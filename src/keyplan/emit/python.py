@@ -1,0 +1,300 @@
+"""Types for Python: one protocol per store, sync and async, so that editors and type checkers know every call.
+
+    shop = cast(Shop, keyplan.open("shop.yaml", url))
+    shop.orders_of_user(user_id=…).rows[0]["total"]       # Decimal
+
+The text is made from the model alone; it is the same for every engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from keyplan.model.entity import Column, Entity
+from keyplan.model.model import Model
+from keyplan.model.pattern import Pattern, Select
+from keyplan.model.types import Type
+from keyplan.model.write import Transaction, Write
+from keyplan.plan.design import Design
+
+_NAMES = {
+    "string": "str",
+    "text": "str",
+    "bytes": "bytes",
+    "json": "Any",
+    "int": "int",
+    "decimal": "Decimal",
+    "float": "float",
+    "bool": "bool",
+    "date": "date",
+    "timestamp": "datetime",
+    "uuid": "UUID",
+    "ulid": "str",
+}
+
+_HEAD = '''"""The calls of the model '{model}', typed; written by `keyplan emit --to python`, not to be edited.
+
+    store = cast({name}, keyplan.open(...))
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Literal, NotRequired, Protocol, TypedDict, TypeVar
+from uuid import UUID
+
+Row = TypeVar("Row", covariant=True)
+
+
+class Page(Protocol[Row]):
+    """Some rows, and where the next ones begin; `cursor` is None at the end."""
+
+    @property
+    def rows(self) -> Sequence[Row]: ...
+    @property
+    def cursor(self) -> str | None: ...
+'''
+
+
+def write(model: Model, design: Design) -> Mapping[str, str]:
+    """The module `<model>_types.py`."""
+    return {f"{_snake(model.name)}_types.py": _Writer(model).text()}
+
+
+class _Writer:
+    """Collects the classes that calls need, then the protocols with the calls."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.name = _camel(model.name)
+        self.taken = {self.name, f"Async{self.name}", "Page", "Row", "Any", "Decimal", "UUID"}
+        self.classes: list[str] = []
+
+    def text(self) -> str:
+        stores: dict[bool, list[str]] = {False: [], True: []}
+        for name, call in self.model.calls.items():
+            arguments = self.arguments(call)
+            answer = self.answer(name, call)
+            paged = isinstance(call, Pattern) and answer.startswith("Page[")
+            for is_async, lines in stores.items():
+                lines += (
+                    self.paged(name, arguments, answer, is_async)
+                    if paged
+                    else [self.method(name, arguments, answer, is_async)]
+                )
+        protocols = [
+            f'class {prefix}{self.name}(Protocol):\n    """The store of the model \'{self.model.name}\'."""\n\n'
+            + "\n".join(f"    {line}" for line in stores[bool(prefix)])
+            for prefix in ("", "Async")
+        ]
+        head = _HEAD.format(model=self.model.name, name=self.name)
+        return "\n\n".join([head, *(f"{each}\n" for each in (*self.classes, *protocols))])
+
+    def method(self, name: str, arguments: Sequence[str], answer: str, is_async: bool) -> list[str]:
+        return [f"{'async ' if is_async else ''}def {name}({_signature(arguments)}) -> {answer}: ..."]
+
+    def paged(self, name: str, arguments: Sequence[str], answer: str, is_async: bool) -> list[str]:
+        """A call with pages has `.all` besides, so it is an object with two methods."""
+        row = answer[len("Page[") : -1]
+        title = self.title(f"{'async_' if is_async else ''}{name}_call")
+        given = _signature([*arguments, "cursor: str | None = None"])
+        everything = _signature(arguments)
+        word, iterator = ("async ", "AsyncIterator") if is_async else ("", "Iterator")
+        self.classes.append(
+            f"class {title}(Protocol):\n"
+            f"    {word}def __call__({given}) -> {answer}: ...\n"
+            f"    def all({everything}) -> {iterator}[{row}]: ..."
+        )
+        return ["@property", f"def {name}(self) -> {title}: ..."]
+
+    def title(self, text: str) -> str:
+        """A class name that nothing else has."""
+        name = _camel(text)
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        return name
+
+    def arguments(self, call: Pattern | Write | Transaction) -> list[str]:
+        if isinstance(call, Transaction):
+            # The types of the parts are those of the writes; a mapping per part keeps the signature readable.
+            one, many = "Mapping[str, Any]", "Sequence[Mapping[str, Any]] = ()"
+            return [f"{part.write}: {many if part.many else one}" for part in call.parts]
+        if isinstance(call, Write) and call.kind in ("create", "upsert"):
+            return self.row_arguments(call)
+        params = dict(call.params)
+        columns: Mapping[str, Column] = {}
+        if isinstance(call, Write):
+            entity = self.model.entities[call.entity]
+            columns = entity.columns
+            if call.kind == "change" and not call.where:
+                params = {**{column: columns[column].type for column in entity.key}, **params}
+        grouped: dict[str, list[str]] = {}
+        for name, type in params.items():
+            text = _given(type)
+            clears = isinstance(call, Write) and name in call.sets and columns[name].optional
+            grouped.setdefault(name.partition(".")[0], []).append(f"{text} | None" if clears else text)
+        return [f"{name}: {_tuple(types)}" for name, types in grouped.items()]
+
+    def row_arguments(self, call: Write) -> list[str]:
+        required: list[str] = []
+        optional: list[str] = []
+        for name, (text, needed) in self.input_fields(call.entity, call.children, None, call.name).items():
+            (required if needed else optional).append(f"{name}: {text}" if needed else f"{name}: {text} = ...")
+        return [*required, *optional]
+
+    def input_fields(
+        self, name: str, children: Mapping[str, object], parent: str | None, place: str
+    ) -> dict[str, tuple[str, bool]]:
+        """The fields of a row to be created: their types, and whether they have to be given."""
+        entity = self.model.entities[name]
+        fields: dict[str, tuple[str, bool]] = {}
+        for field in entity.fields.values():
+            if field.computed is not None or field.name == parent:
+                continue
+            columns = _columns(entity, field.name)
+            generated = field.name in entity.key and columns[0].type.kind in ("uuid", "ulid") and field.target is None
+            filled = field.now or field.source is not None or field.default is not None or columns[0].type.is_collection
+            text = _tuple([_given(column.type) for column in columns])
+            is_optional = field.optional is not None
+            fields[field.name] = (f"{text} | None" if is_optional else text, not (is_optional or filled or generated))
+        for role_name, below in children.items():
+            role = entity.roles[role_name]
+            assert isinstance(below, Mapping)
+            inner = self.input_fields(role.entity, below, role.field, f"{place}_{role_name}")
+            title = self.typed_dict(
+                f"{place}_{role_name}",
+                {key: text if needed else f"NotRequired[{text}]" for key, (text, needed) in inner.items()},
+            )
+            fields[role_name] = (title if role.most == 1 else f"Sequence[{title}]", False)
+        return fields
+
+    def answer(self, name: str, call: Pattern | Write | Transaction) -> str:
+        if isinstance(call, Transaction):
+            return "Mapping[str, Any]"
+        if isinstance(call, Write):
+            return self.write_answer(name, call)
+        if call.kind == "rank":
+            return "int | None"
+        if call.kind == "aggregate":
+            return self.aggregate_answer(name, call)
+        row = self.row(name, call.entity, call.select)
+        if call.one:
+            return f"{row} | None"
+        return f"Page[{row}]"
+
+    def aggregate_answer(self, name: str, call: Pattern) -> str:
+        computed = {each.name: self.computed(each.how, each.type) for each in call.compute}
+        if call.scalar:
+            return next(iter(computed.values()))
+        groups = {}
+        for group in call.group:
+            column = self.model.column(call.entity, group.path)
+            cut = {"minute": "datetime", "hour": "datetime"}.get(group.cut or "", "date")
+            text = cut if group.cut else _taken(column.type)
+            groups[group.name] = f"{text} | None" if column.optional or group.path.roles else text
+        title = self.typed_dict(name, {**groups, **computed})
+        return f"Sequence[{title}]" if call.group else title
+
+    def computed(self, how: str, type: Type | None) -> str:
+        if how == "count":
+            return "int"
+        text = "float" if how == "avg" else _taken(type) if type is not None else "Any"
+        return text if how == "sum" else f"{text} | None"
+
+    def write_answer(self, name: str, call: Write) -> str:
+        entity = self.model.entities[call.entity]
+        if call.returns:
+            return f"{self.row(name, call.entity, Select(call.returns))} | None"
+        if call.kind in ("create", "upsert"):
+            return self.created(name, entity, call.children)
+        return "None" if call.by_key else "int"
+
+    def created(self, place: str, entity: Entity, children: Mapping[str, object]) -> str:
+        fields: dict[str, str] = {}
+        for field in entity.fields.values():
+            columns = _columns(entity, field.name)
+            if field.computed is not None or not columns:
+                continue
+            text = _tuple([_taken(column.type) for column in columns])
+            if all(column.name in entity.key for column in columns):
+                fields[field.name] = text
+            elif field.now or field.source is not None or field.default is not None:
+                fields[field.name] = f"NotRequired[{text}{' | None' if field.optional is not None else ''}]"
+        for role_name, below in children.items():
+            role = entity.roles[role_name]
+            assert isinstance(below, Mapping)
+            inner = self.created(f"{place}_new_{role_name}", self.model.entities[role.entity], below)
+            fields[role_name] = f"NotRequired[{inner} | None]" if role.most == 1 else f"NotRequired[list[{inner}]]"
+        return self.typed_dict(f"{place}_done", fields)
+
+    def row(self, place: str, name: str, select: Select, *, may_be_gone: bool = False) -> str:
+        """The class of a row of an answer, and those of the rows in it.
+
+        A row behind a reference may be gone: the reference keeps its key, and everything else is missing.
+        """
+        entity = self.model.entities[name]
+        fields: dict[str, str] = {}
+        for field in entity.fields.values():
+            columns = [column for column in _columns(entity, field.name) if column.name in select.columns]
+            if columns and field.name not in select.roles:
+                text = _tuple([_taken(column.type) for column in columns])
+                keeps = columns[0].type.is_collection or columns[0].computed or columns[0].name in entity.key
+                missing = columns[0].optional or (may_be_gone and not keeps)
+                fields[field.name] = f"{text} | None" if missing else text
+        for role_name, inner in select.roles.items():
+            role = entity.roles[role_name]
+            title = self.row(f"{place}_{role_name}", role.entity, inner, may_be_gone=not role.many)
+            optional = not role.many and (may_be_gone or any(entity.columns[each].optional for each in role.columns))
+            single = f"{title} | None" if optional or role.most == 1 else title
+            fields[role_name] = f"list[{title}]" if role.many and role.most != 1 else single
+        return self.typed_dict(place, fields)
+
+    def typed_dict(self, place: str, fields: Mapping[str, str]) -> str:
+        title = self.title(place)
+        body = "\n".join(f"    {name}: {text}" for name, text in fields.items()) or "    pass"
+        self.classes.append(f"class {title}(TypedDict):\n{body}")
+        return title
+
+
+def _columns(entity: Entity, field: str) -> list[Column]:
+    return [column for column in entity.columns.values() if column.field == field and not column.hidden]
+
+
+def _given(type: Type) -> str:
+    """What a caller may give for a type; texts of times and identifiers are taken, too."""
+    if type.of is not None:
+        return f"Sequence[{_given(type.of)}] | frozenset[{_given(type.of)}]"
+    if type.kind in ("uuid", "date", "timestamp"):
+        return f"{_NAMES[type.kind]} | str"
+    if type.kind == "decimal":
+        return "Decimal | int | str"
+    return _taken(type)
+
+
+def _taken(type: Type) -> str:
+    """What an answer holds for a type."""
+    if type.of is not None:
+        return f"frozenset[{_taken(type.of)}]" if type.kind == "set" else f"tuple[{_taken(type.of)}, ...]"
+    if type.kind == "enum":
+        return f"Literal[{', '.join(repr(name) for name, _ in type.values)}]"
+    return _NAMES[type.kind]
+
+
+def _tuple(types: Sequence[str]) -> str:
+    return types[0] if len(types) == 1 else f"tuple[{', '.join(types)}]"
+
+
+def _signature(arguments: Sequence[str]) -> str:
+    """Arguments by keyword only."""
+    return ", ".join(["self", *(["*", *arguments] if arguments else [])])
+
+
+def _camel(text: str) -> str:
+    return "".join(part[:1].upper() + part[1:] for part in text.replace("-", "_").split("_") if part)
+
+
+def _snake(text: str) -> str:
+    return text.replace("-", "_").lower()
