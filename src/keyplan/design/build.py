@@ -117,13 +117,13 @@ def _raised(model: Model, need: Need) -> Iterator[Need]:
             behind.setdefault(path.roles[0], set()).add(text[len(path.roles[0]) + 1 :])
         elif here.columns[text].computed is not None:
             yield computed_need(model, need.entity, text, need.strong)
-    for role, inner in sorted(behind.items()):
-        yield row_of_role(model, need.entity, role, inner, need.strong)
+    for name, inner in sorted(behind.items()):
+        yield row_of_role(model, need.entity, name, inner, need.strong)
         for write in model.writes.values():
-            target = here.roles[role].entity
+            target = here.roles[name].entity
             changes = set(write.sets) | set(write.adds)
             if write.entity == target and (write.kind in ("upsert", "delete", "change") or changes & inner):
-                yield dependents(model, need.entity, role)
+                yield dependents(model, need.entity, name)
     for tree in need.trees:
         chain = tree.role.split(".")
         owner = model.entity_at(need.entity, tuple(chain[:-1]))
@@ -291,7 +291,7 @@ def _needs_guard(model: Model, entity: str) -> bool:
     for write in model.writes.values():
         if write.kind == "create":
             entities = {write.entity}
-            stack = [(write.entity, write.children)]
+            stack: list[tuple[str, Mapping[str, object]]] = [(write.entity, write.children)]
             while stack:
                 owner, children = stack.pop()
                 for role, deeper in children.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, islice
 
 from keyplan.design.match import RANGES, match
 from keyplan.design.needs import Need, path_of, select_paths, term_paths, wanted
@@ -122,7 +122,8 @@ class Candidates:
 
     def _equality_sets(self, need: Need) -> Iterator[tuple[Part, ...]]:
         """The parts that a need can bind: with and without `in` lists and fields that change."""
-        firm, soft = [], []
+        firm: list[Part] = []
+        soft: list[Part] = []
         for condition in need.given:
             part = self._part_of(need.entity, condition)
             if part is None:
@@ -325,7 +326,7 @@ class Candidates:
         if here.ttl is not None:
             return  # an expired row would stay counted
         for compute in fold.compute:
-            if compute.how in ("min", "max") and not self._append_only(need.entity, compute.term):
+            if compute.how in ("min", "max") and not self._is_by_reference(need):
                 return
         paths = [condition.path for condition in need.given] + [group.path for group in fold.group]
         for compute in fold.compute:
@@ -358,17 +359,16 @@ class Candidates:
         if any(path.roles for compute in fold.compute for path in term_paths(compute.term)):
             return
         for kind in self.own:
-            if kind.measures:
+            if {measure.how for measure in measures} <= set(kind.measures):
                 partition, sort = (tuple(equal), tuple(rest)) if kind.partitioned else ((), (*equal, *rest))
                 self._add(View("", need.entity, kind.name, partition, sort, (), measures=measures))
 
-    def _append_only(self, entity: str, term: Term | None) -> bool:
-        """Whether the smallest and greatest can only be extended, never taken back."""
-        for write in self.model.writes.values():
-            for name, _ in self.statistics.rows_written(write):
-                if name == entity and write.kind in ("delete", "upsert", "change"):
-                    return False
-        return not any(str(path) in self.changing[entity] for path in term_paths(term))
+    def _is_by_reference(self, need: Need) -> bool:
+        """Whether the groups are those of one reference: then the rows of a group can be read again after a delete."""
+        columns = tuple(str(condition.path) for condition in need.given)
+        roles = self.model.entities[need.entity].roles.values()
+        by_role = any(not role.many and role.columns == columns for role in roles)
+        return by_role and need.fold is not None and not need.fold.group
 
     def _add(self, view: View) -> None:
         identity = (
@@ -392,9 +392,10 @@ def measures_of(computes: Iterable[Compute]) -> tuple[Measure, ...]:
     for compute in computes:
         if compute.how == "count":
             continue
-        how = "sum" if compute.how == "avg" else compute.how
-        name = f"{how}({term_text(compute.term)})"
-        found[name] = Measure(how, compute.term, name)
+        hows = ("sum", "count") if compute.how == "avg" else (compute.how,)
+        for how in hows:
+            name = f"{how}({term_text(compute.term)})"
+            found[name] = Measure(how, compute.term, name)
     return tuple(found.values())
 
 
@@ -415,7 +416,6 @@ def term_text(term: Term | None) -> str:
 def _chains(target: frozenset[Part], family: list[frozenset[Part]]) -> Iterator[list[frozenset[Part]]]:
     """Maximal chains of sets of the family that lead up to a set."""
     inside = [parts for parts in family if parts < target and parts]
-    count = 0
 
     def extend(chain: list[frozenset[Part]]) -> Iterator[list[frozenset[Part]]]:
         last = chain[-1] if chain else frozenset()
@@ -426,10 +426,7 @@ def _chains(target: frozenset[Part], family: list[frozenset[Part]]) -> Iterator[
         for parts in minimal:
             yield from extend([*chain, parts])
 
-    for chain in extend([]):
-        count += 1
-        if count > MOST_CHAINS:
-            return
+    for chain in islice(extend([]), MOST_CHAINS):
         yield [*chain, target] if target else list(chain)
 
 

@@ -7,7 +7,7 @@ rows that it counts come and go. What has to be read for that becomes a *demand*
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from keyplan.design.facts import Facts
 from keyplan.design.match import child_view
@@ -104,7 +104,7 @@ class Maintenance:
 
     def of(self, write: Write, view: View, facts: ViewFacts) -> list[Upkeep]:
         """Everything that the write does to the view."""
-        found = []
+        found: list[Upkeep] = []
         for effect in self.effects(write):
             places: list[tuple[tuple[str, ...], View]] = []
             if effect.entity == view.entity:
@@ -310,6 +310,3 @@ def _own_columns(model: Model, view: View) -> set[str]:
             found.add(path.column)
         found |= set(part.also)
     return found
-
-
-__all__ = ["Demand", "Effect", "Maintenance", "Upkeep", "replace"]

@@ -59,8 +59,8 @@ def child_view(model: Model, view: View, at: tuple[str, ...]) -> View:
     embed = view.embed_at(at)
     assert embed is not None
     parts = tuple(replace(part, path=partition[part.path]) for part in view.parts)
-    inside = {"holds": embed.holds, "embeds": embed.embeds, "where": ()}
-    return replace(view, entity=entity, partition=parts, sort=embed.sort, **inside)
+    seen = replace(view, entity=entity, partition=parts, sort=embed.sort)
+    return replace(seen, holds=embed.holds, embeds=embed.embeds, where=())
 
 
 def match(
@@ -165,16 +165,9 @@ def _paths(condition: Condition) -> set[str]:
 
 
 def _equality(by_key: dict[tuple[str, str | None], list[Condition]], part: Part) -> Condition | None:
-    if part.cut == "each":
-        wanted = ("contains",)
-        key = (part.path, None)
-    elif part.cut == "words":
-        wanted = ("search",)
-        key = (part.path, None)
-    else:
-        wanted = ("=", "in")
-        key = (part.path, part.cut)
-    for condition in by_key.get(key, ()):
+    wanted = {"each": ("contains",), "words": ("search",)}.get(part.cut or "", ("=", "in"))
+    cut = None if part.cut in ("each", "words") else part.cut
+    for condition in by_key.get((part.path, cut), ()):
         if condition.op in wanted:
             if part.cut == "words" and tuple(str(path) for path in condition.also) != part.also:
                 continue

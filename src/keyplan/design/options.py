@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from keyplan.design.candidates import measures_of
 from keyplan.design.match import Match, match
 from keyplan.design.measure import MeasureMatch, match_measures
 from keyplan.design.needs import (
@@ -449,6 +448,3 @@ def _embedded(embeds: Iterable[Embed], above: tuple[str, ...] = ()) -> Iterable[
         at = (*above, embed.role)
         yield at, embed
         yield from _embedded(embed.embeds, at)
-
-
-__all__ = ["Goal", "Option", "Options", "Sub", "measures_of"]

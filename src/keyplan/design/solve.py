@@ -7,6 +7,7 @@ nodes, never seconds, so that the same model gives the same design on every mach
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from keyplan.design.problem import INFEASIBLE, Problem, evaluate
 from keyplan.design.program import Linear, build
@@ -74,7 +75,7 @@ def _run(linear: Linear, scale: float, node_limit: int) -> tuple[list[float], fl
     import highspy
     import numpy
 
-    highs = highspy.Highs()
+    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("threads", 1)
     highs.setOptionValue("random_seed", 1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
+from math import log
 
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
@@ -325,11 +326,9 @@ def zipf_top(values: float, exponent: float) -> float:
     total = sum(1 / rank**exponent for rank in range(1, many + 1))
     if values > many:
         if abs(exponent - 1) < 1e-9:
-            from math import log
-
             total += log(values / many)
         else:
-            total += (values ** (1 - exponent) - many ** (1 - exponent)) / (1 - exponent)
+            total += float(values ** (1 - exponent) - many ** (1 - exponent)) / (1 - exponent)
     return min(1.0, 1 / total)
 
 

@@ -173,8 +173,8 @@ class Kind:
     partitioned: bool = True
     """Reads have to fix the whole partition key (False: the parts are one sorted sequence, as in a B-tree)."""
     embeds: bool = False
-    measures: bool = False
-    """Can be a view with measures."""
+    measures: tuple[str, ...] = ()
+    """The aggregates that a view of this kind can keep per group: of count, sum, min, max."""
     unique: bool = False
     """Can refuse a second entry with the same parts."""
 

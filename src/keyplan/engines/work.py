@@ -170,6 +170,10 @@ class CostModel(ABC):
         """Whether reading a whole view of this size is acceptable for a pattern."""
         return False
 
+    def settings(self, views: Sequence[View]) -> Mapping[str, object]:
+        """The engine's global choices for a design, such as a billing mode."""
+        return {}
+
     carries: bool = False
     """Engine-kept views can only hold what their base entry carries; the base then pays for copies too."""
 

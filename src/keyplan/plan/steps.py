@@ -63,6 +63,9 @@ class Attach:
     order: tuple[Order, ...] = ()
     """To-many: the order of the children (total, ending with their key)."""
     limit: int | None = None
+    early: bool = False
+    """The plan's conditions do not depend on the row, so that it runs in the same rounds as the rows themselves;
+    there is at most one row then."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +79,15 @@ class Extend:
 
 @dataclass(frozen=True)
 class Drive:
-    """The rows of `inner` for every row of `outer`, each row once."""
+    """The rows of `inner` for every row of `outer`, each row once.
+
+    `ordered`: the outer rows come in the order of the answer and `inner` reads by key, so that a page needs no more
+    outer rows than it has rows.
+    """
 
     outer: Node
     inner: Node
+    ordered: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,6 +138,8 @@ class Plan:
     figures: Figures = Figures()
     steps: tuple[Mapping[str, object], ...] = ()
     """The steps for people and for the design document, with requests and rows each."""
+    target: Node | None = None
+    """rank: finds the row whose rank is asked for; `node` gives the rows among which it is ranked."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from keyplan.engines.work import CostModel
 
 KINDS = {
-    "table": Kind("table", partitioned=False, measures=True, unique=True),
+    "table": Kind("table", partitioned=False, measures=("count", "sum", "min", "max"), unique=True),
     "index": Kind("index", kept_by_engine=True, holds_all=True, partitioned=False, unique=True),
 }
 

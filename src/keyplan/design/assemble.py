@@ -1,0 +1,372 @@
+"""From a choice of views to a design: plans read off the dynamic program, names, homes, figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from keyplan.design.build import Built, homes_inside, is_home
+from keyplan.design.describe import plan_steps, write_steps
+from keyplan.design.needs import Need, dependents, whole_row
+from keyplan.design.options import Goal, Option
+from keyplan.design.problem import INFEASIBLE, Evaluation, Root, evaluate
+from keyplan.design.solve import Solution
+from keyplan.engines.base import Engine, Kind
+from keyplan.model.model import Model
+from keyplan.model.pattern import Order, Path, Select
+from keyplan.plan.design import Design, Finding, Objective, Structure, Unserved, ViewFigures
+from keyplan.plan.steps import Attach, Drive, Extend, Figures, Fold, Node, Plan, Search, Touch, WritePlan
+from keyplan.plan.view import View
+
+
+class Assembly:
+    """Reads the plans of one solution off its evaluation."""
+
+    def __init__(self, model: Model, engine: Engine, built: Built, solution: Solution) -> None:
+        self.model = model
+        self.engine = engine
+        self.built = built
+        self.solution = solution
+        self.chosen = {name: built.problem.views[name] for name in sorted(solution.chosen, key=lambda n: int(n[1:]))}
+        self.evaluation = evaluate(built.problem, set(solution.chosen))
+        self.homes = self._homes()
+        self.names = _names(model, self.chosen, {name for name, _ in self.homes.values()}, engine.kinds)
+
+    def design(self, seconds: float, unserved: Mapping[str, Unserved]) -> Design:
+        """The whole design."""
+        problem = self.built.problem
+        views = {self.names[old]: self._named(view) for old, view in self.chosen.items()}
+        plans = {}
+        for root in problem.roots:
+            if root.kind == "pattern":
+                plans[root.name] = self._plan(root.name, root.goal)
+        for root in problem.roots:
+            if root.kind == "target":
+                plans[root.name] = replace(plans[root.name], target=self.node(root.goal))
+        homes = {entity: (self.names[name], at) for entity, (name, at) in self.homes.items()}
+        settings = problem.costs.settings(tuple(views.values()))
+        structures = self.engine.pack(self.model, tuple(views.values()), settings)
+        objective = Objective(
+            problem.costs.unit,
+            self.solution.value,
+            self.solution.bound,
+            self.solution.gap,
+            len(problem.views),
+            seconds,
+        )
+        return Design(
+            self.model.name,
+            self.engine.name,
+            views,
+            structures,
+            homes,
+            {name: self._whole_row(name) for name in self.model.entities},
+            self._dependents(),
+            plans,
+            {name: self._write(name) for name in self.model.writes if name not in unserved},
+            objective,
+            self._figures(),
+            self._findings(structures),
+            dict(unserved),
+            settings,
+        )
+
+    # views
+
+    def _homes(self) -> dict[str, tuple[str, tuple[str, ...]]]:
+        """Each entity's home: under its own key where there is a choice, the one that holds most otherwise."""
+        homes: dict[str, tuple[str, tuple[str, ...]]] = {}
+        for entity in self.model.entities:
+            found: list[tuple[bool, str, tuple[str, ...]]] = []
+            key = set(self.model.entities[entity].key)
+            for name, view in self.chosen.items():
+                if view.entity == entity and is_home(self.model, self.engine.kinds, view):
+                    found.append(({part.path for part in view.parts} != key, name, ()))
+                for embed in view.embeds:
+                    if embed.entity == entity and entity in homes_inside(self.model, view):
+                        found.append((True, name, (embed.role,)))
+            _, name, at = min(found, key=lambda home: (home[0], int(home[1][1:])))
+            homes[entity] = (name, at)
+        return homes
+
+    def _named(self, view: View) -> View:
+        base = ""
+        if self.engine.kinds[view.kind].kept_by_engine:
+            base = self.names[self.homes[view.entity][0]]
+        return replace(view, name=self.names[view.name], base=base)
+
+    # plans
+
+    def node(self, goal: Goal) -> Node:
+        """The plan of a goal, by the options that the evaluation chose."""
+        option = self.evaluation.choice[goal.number]
+        need = goal.need
+        if option.kind == "drive":
+            outer, inner = option.subs
+            return Drive(self.node(outer.goal), self.node(inner.goal), option.sorted)
+        if option.kind == "fold":
+            assert need.fold is not None
+            return Fold(self.node(option.subs[0].goal), need.fold.group, need.fold.compute)
+        if option.kind == "measure":
+            return self._measure(need, option)
+        return self._search(need, option)
+
+    def _search(self, need: Need, option: Option) -> Node:
+        found, view = option.match, option.view
+        assert found is not None
+        assert view is not None
+        held = set(need.wants) - set(found.missing)
+        for condition in found.filter:
+            held |= {str(condition.path), *(str(path) for path in condition.also)}
+        held |= {str(order.path) for order in found.order}
+        reachable = self._reachable(view, found.at)
+        adds = []
+        for sub in option.subs:
+            plan = self.node(sub.goal)
+            order: tuple[Order, ...] = ()
+            limit = None
+            role = sub.role
+            if sub.what == "computed":
+                role = sub.role.rpartition(".")[0]
+            if sub.what == "row" and sub.role and not sub.under:
+                held |= set(self.model.entities[need.entity].roles[sub.role].columns)
+            if sub.what == "children":
+                assert sub.select is not None
+                order = self._total(sub.goal.need.entity, sub.select.order)
+                limit = sub.select.limit
+            adds.append(Attach(role, plan, sub.what == "children", sub.under, order, limit, sub.early))
+        takes = tuple(text for text in self._in_order(need.entity, held) if text in reachable)
+        search = Search(
+            self.names[view.name],
+            found.at,
+            found.given,
+            found.filter,
+            takes,
+            {role: self._children(need.entity, role, select) for role, select in option.along.items()},
+            found.descending,
+            found.order,
+        )
+        if adds:
+            return Extend(search, tuple(adds), found.left)
+        return search
+
+    def _children(self, entity: str, role: str, select: Select) -> Select:
+        """What is taken of embedded children: what is selected, and what fetching the rest needs."""
+        child = self.model.entities[self.model.entities[entity].roles[role].entity]
+        columns = {*select.columns, *child.key}
+        for name in select.roles:
+            step = child.roles[name]
+            if not step.many:
+                columns |= set(step.columns)
+        if "$expires" in child.columns:
+            columns.add("$expires")
+        return replace(select, columns=tuple(c for c in child.columns if c in columns))
+
+    def _reachable(self, view: View, at: tuple[str, ...]) -> set[str]:
+        embed = view.embed_at(at)
+        if embed is not None:
+            return set(embed.holds)
+        stored = self.model.entities[view.entity].stored if self.engine.kinds[view.kind].holds_all else ()
+        return {*view.holds, *stored}
+
+    def _in_order(self, entity: str, paths: set[str]) -> list[str]:
+        own = [column for column in self.model.entities[entity].columns if column in paths]
+        return [*own, *sorted(paths - set(own))]
+
+    def _measure(self, need: Need, option: Option) -> Node:
+        assert need.fold is not None
+        assert option.view is not None
+        assert option.measure is not None
+        view = option.view
+        takes = tuple(str(part) for part in view.parts if part.ways == 1)
+        takes += tuple(measure.name for measure in view.measures)
+        search = Search(self.names[view.name], (), option.measure.given, (), takes)
+        return Fold(search, need.fold.group, need.fold.compute, True)
+
+    def _total(self, entity: str, order: tuple[Order, ...]) -> tuple[Order, ...]:
+        """An order with the ties broken by the key."""
+        named = {str(term.path) for term in order}
+        last = order[-1].descending if order else False
+        key = self.model.entities[entity].key
+        return (*order, *(Order(Path((), column), last) for column in key if column not in named))
+
+    def _plan(self, name: str, goal: Goal) -> Plan:
+        pattern = self.model.patterns[name]
+        option = self.evaluation.choice[goal.number]
+        order = self._total(pattern.entity, pattern.order) if pattern.order and pattern.kind != "aggregate" else ()
+        figures = self._call(goal)
+        steps = plan_steps(self, goal)
+        return Plan(self.node(goal), pattern.entity, order, bool(option.sorted), figures, steps)
+
+    def _call(self, goal: Goal) -> Figures:
+        """What one execution of a goal takes, everything below it included."""
+        option = self.evaluation.choice[goal.number]
+        below = [(sub, self._call(sub.goal)) for sub in option.subs]
+        cost = option.cost.cost + sum(figures.cost for _, figures in below)
+        units = dict(option.cost.units)
+        for _, figures in below:
+            for unit, amount in figures.units.items():
+                units[unit] = units.get(unit, 0.0) + amount
+        early = [figures for sub, figures in below if sub.early]
+        late = [figures for sub, figures in below if not sub.early]
+        own_trips = 1 if option.view is not None else 0
+        if option.kind == "drive":
+            trips = sum(figures.trips for figures in late)
+            p99 = sum(figures.p99_ms for figures in late)
+        else:
+            trips = max([own_trips, *(figures.trips for figures in early)])
+            trips += max((figures.trips for figures in late), default=0)
+            p99 = max([option.cost.p99_ms, *(figures.p99_ms for figures in early)])
+            p99 += max((figures.p99_ms for figures in late), default=0.0)
+        rows = min(option.rows, float(goal.need.limit)) if goal.need.limit and option.sorted else option.rows
+        return Figures(
+            option.requests + sum(figures.requests for _, figures in below),
+            trips,
+            rows,
+            option.bytes + sum(figures.bytes for _, figures in below),
+            units,
+            cost,
+            p99,
+        )
+
+    # lookups that the store makes by itself
+
+    def _whole_row(self, entity: str) -> Node:
+        goal = self.built.whole_rows[entity]
+        priced = evaluate_goal(self.built, self.solution, goal)
+        if priced is None:
+            return self._scan(whole_row(self.model, entity))
+        self.evaluation.choice.update(priced.choice)
+        return self.node(goal)
+
+    def _scan(self, need: Need) -> Node:
+        """Reads a whole home and filters: what `load` and `verify` fall back on where no pattern needed better."""
+        name, at = self.homes[need.entity]
+        takes = tuple(self._in_order(need.entity, set(need.wants)))
+        return Search(self.names[name], at, (), need.given, takes)
+
+    def _dependents(self) -> dict[str, Node]:
+        found: dict[str, Node] = {}
+        for entity in self.model.entities.values():
+            for role in entity.roles.values():
+                if role.many:
+                    continue
+                goal = self.built.options.root(dependents(self.model, entity.name, role.name), None)
+                priced = evaluate_goal(self.built, self.solution, goal)
+                label = f"{entity.name}.{role.name}"
+                if priced is None:
+                    found[label] = self._scan(goal.need)
+                else:
+                    self.evaluation.choice.update(priced.choice)
+                    found[label] = self.node(goal)
+        return found
+
+    # writes
+
+    def _write(self, name: str) -> WritePlan:
+        problem = self.built.problem
+        transaction = problem.costs.transactional and problem.is_transaction(name, self.chosen)
+        factor = 2.0 if transaction else 1.0
+        touches = []
+        cost = 0.0
+        units: dict[str, float] = {}
+        requests = 1.0
+        for view in self.chosen:
+            for part in problem.upkeep.get((name, view), ()):
+                work = part.work
+                puts = work.puts + work.patches + work.moves + work.adds
+                deletes = work.deletes + work.moves
+                times = factor if part.entries else 1.0
+                if not (puts or deletes):
+                    continue
+                own = {unit: amount * times for unit, amount in part.cost.units.items()}
+                touches.append(Touch(self.names[view], puts, deletes, own, part.cost.cost * times))
+                cost += part.cost.cost * times
+                for unit, amount in own.items():
+                    units[unit] = units.get(unit, 0.0) + amount
+        find: Node | None = None
+        reads_row = False
+        trips, p99 = 1, 0.0
+        for root in problem.roots:
+            if root.name != name or not (root.always or root.demanded_by & set(self.chosen)):
+                continue
+            if root.kind == "find":
+                find = self.node(root.goal)
+            reads_row = reads_row or root.kind == "old"
+            figures = self._call(root.goal)
+            times = root.rate / problem.rates[name] if problem.rates[name] else 1.0
+            cost += figures.cost * times
+            for unit, amount in figures.units.items():
+                units[unit] = units.get(unit, 0.0) + amount * times
+            trips = max(trips, 1 + figures.trips)
+            requests += figures.requests * times
+            p99 = max(p99, figures.p99_ms)
+        figures = Figures(requests, trips, sum(t.puts + t.deletes for t in touches), 0.0, units, cost, p99)
+        steps = write_steps(self, name, touches)
+        return WritePlan(tuple(touches), find, reads_row, "atomic", figures, steps)
+
+    # figures
+
+    def _figures(self) -> dict[str, ViewFigures]:
+        problem = self.built.problem
+        users: dict[str, list[str]] = {name: [] for name in self.chosen}
+
+        def walk(goal: Goal, name: str) -> None:
+            option = self.evaluation.choice[goal.number]
+            if option.view is not None and name not in users[option.view.name]:
+                users[option.view.name].append(name)
+            for sub in option.subs:
+                walk(sub.goal, name)
+
+        for root in problem.roots:
+            if root.always or root.demanded_by & set(self.chosen):
+                walk(root.goal, root.name)
+        found = {}
+        for name, view in self.chosen.items():
+            facts = problem.facts[name]
+            size = problem.costs.entry_bytes(view, facts) * facts.rows
+            for chain, embed in facts.embeds.items():
+                size += problem.costs.entry_bytes(view, facts, tuple(chain.split("."))) * embed.per_parent * facts.rows
+            cost = problem.fixed_cost(name) - problem.structure_cost
+            found[self.names[name]] = ViewFigures(facts.rows, size, facts.partitions, cost, tuple(users[name]))
+        return found
+
+    def _findings(self, structures: tuple[Structure, ...]) -> tuple[Finding, ...]:
+        found = list(self.built.statistics.findings())
+        found += [Finding("note", "model", text) for text in self.model.warnings]
+        return tuple(found)
+
+
+def evaluate_goal(built: Built, solution: Solution, goal: Goal) -> Evaluation | None:
+    """The best plan of one more goal under a solution, or None if it has none."""
+    problem = replace(built.problem, roots=[Root("lookup", "old", goal, 0.0)], required=[], rates={})
+    found = evaluate(problem, set(solution.chosen))
+    return None if found.cost == INFEASIBLE or goal.number not in found.choice else found
+
+
+def _names(model: Model, views: Mapping[str, View], homes: set[str], kinds: Mapping[str, Kind]) -> dict[str, str]:
+    """Readable names, unique within the design: `Order`, `Order by user, created_at`."""
+    taken: set[str] = set()
+    names = {}
+    for old, view in views.items():
+        key = set(model.entities[view.entity].key)
+        paths = [str(part) for part in view.parts if part.path and (part.path not in key or part.cut)]
+        name = view.entity
+        if view.measures:
+            name += " totals"
+        if view.unique:
+            name += " unique"
+        own = {part.path for part in view.parts} == key
+        if view.measures or view.unique or not own:
+            shown = paths or [str(part) for part in view.parts if part.path]
+            name += f" by {', '.join(shown)}" if shown else " all"
+        if view.where:
+            name += " where " + ", ".join(str(condition.path) for condition in view.where)
+        if own and old not in homes and not view.unique and not view.measures:
+            name += " copy"
+        plain, count = name, 2
+        while name in taken:
+            name, count = f"{plain} {count}", count + 1
+        taken.add(name)
+        names[old] = name
+    return names

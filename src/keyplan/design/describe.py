@@ -1,0 +1,140 @@
+"""Plans as lists of steps for people and for the design document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from keyplan.design.options import Goal
+from keyplan.model.pattern import Ago, Condition, Literal, Now, Operand, Order, Outer, Param
+from keyplan.plan.steps import Touch
+
+if TYPE_CHECKING:
+    from keyplan.design.assemble import Assembly
+
+
+def plan_steps(assembly: Assembly, goal: Goal) -> tuple[Mapping[str, Any], ...]:
+    """The steps of a goal, in the order in which they run."""
+    steps: list[Mapping[str, Any]] = []
+    _walk(assembly, goal, steps)
+    need = goal.need
+    option = assembly.evaluation.choice[goal.number]
+    if need.order and not option.sorted:
+        steps.append({"op": "sort", "by": [order_text(order) for order in need.order], "rows": _round(option.rows)})
+    return tuple(steps)
+
+
+def _walk(assembly: Assembly, goal: Goal, steps: list[Mapping[str, Any]]) -> None:
+    option = assembly.evaluation.choice[goal.number]
+    need = goal.need
+    if option.kind in ("search", "measure"):
+        view = option.view
+        assert view is not None
+        found = option.match
+        given = found.given if found is not None else option.measure.given if option.measure else ()
+        get = found.get if found is not None else bool(option.measure and option.measure.get)
+        scan = bool(found and found.scan)
+        op = "scan" if scan else "get" if get and option.requests <= 1 else "batch_get" if get else "query"
+        step: dict[str, Any] = {
+            "op": op,
+            "view": assembly.names[view.name],
+            "where": [condition_text(c) for c in (*view.where, *given)],
+            "requests": _round(option.requests),
+            "rows": _round(option.entries),
+        }
+        if found is not None and found.at:
+            step["at"] = ".".join(found.at)
+        if found is not None and found.order and found.ordered and need.order:
+            step["order"] = [order_text(order) for order in need.order]
+        if option.along:
+            step["with"] = list(option.along)
+        if found is not None and not found.get and found.spans > 1:
+            step["merge"] = True
+        steps.append(step)
+        if found is not None and found.filter:
+            steps.append(
+                {"op": "filter", "where": [condition_text(c) for c in found.filter], "rows": _round(option.rows)}
+            )
+    for sub in option.subs:
+        before = len(steps)
+        _walk(assembly, sub.goal, steps)
+        label = ".".join((*sub.under, sub.role)) if sub.role else ""
+        for number in range(before, len(steps)):
+            if label and "for" not in steps[number]:
+                steps[number] = {**steps[number], "for": label}
+            if sub.early:
+                steps[number] = {**steps[number], "parallel": True}
+    if option.match is not None and option.match.left:
+        steps.append(
+            {"op": "filter", "where": [condition_text(c) for c in option.match.left], "rows": _round(option.rows)}
+        )
+    if option.kind in ("fold", "measure") and need.fold is not None:
+        folded = [f"{c.how}" for c in need.fold.compute]
+        steps.append({"op": "aggregate", "compute": folded, "by": [group.name for group in need.fold.group]})
+
+
+def write_steps(assembly: Assembly, name: str, touches: Sequence[Touch]) -> tuple[Mapping[str, Any], ...]:
+    """The lookups of a write, then what it writes."""
+    steps: list[Mapping[str, Any]] = []
+    for root in assembly.built.problem.roots:
+        if root.name == name and (root.always or root.demanded_by & set(assembly.chosen)):
+            before = len(steps)
+            _walk(assembly, root.goal, steps)
+            for number in range(before, len(steps)):
+                steps[number] = {**steps[number], "why": _WHY.get(root.kind, root.kind)}
+    for touch in touches:
+        steps.append({"op": "write", "view": touch.view, "puts": _round(touch.puts), "deletes": _round(touch.deletes)})
+    return tuple(steps)
+
+
+_WHY = {
+    "old": "the old row",
+    "find": "the rows to change",
+    "children": "the children",
+    "fan": "the entries that repeat a value",
+    "copy": "values to copy in",
+    "snapshot": "values to keep",
+}
+
+
+def condition_text(condition: Condition) -> str:
+    """A condition as the model language writes it."""
+    left = f"{condition.cut}({condition.path})" if condition.cut else str(condition.path)
+    values = [operand_text(operand) for operand in condition.operands]
+    if condition.op in ("present", "missing"):
+        return f"{condition.op}({left})"
+    if condition.op in ("begins_with", "contains"):
+        return f"{condition.op}({left}, {values[0]})"
+    if condition.op == "search":
+        fields = ", ".join((left, *(str(path) for path in condition.also)))
+        return f"search({fields}, {values[0]})"
+    if condition.op == "between":
+        return f"{left} between {values[0]} and {values[1]}"
+    if condition.op == "in":
+        inside = (
+            values[0] if len(values) == 1 and isinstance(condition.operands[0], Param) else f"({', '.join(values)})"
+        )
+        return f"{left} in {inside}"
+    return f"{left} {condition.op} {values[0]}"
+
+
+def operand_text(operand: Operand) -> str:
+    """An operand as the model language writes it."""
+    if isinstance(operand, Param):
+        return f"{'-' if operand.negative else ''}:{operand.name}"
+    if isinstance(operand, Literal):
+        return f"'{operand.value}'" if isinstance(operand.value, str) else str(operand.value)
+    if isinstance(operand, Ago):
+        return f"ago({operand.ms // 1000}s)"
+    if isinstance(operand, Now):
+        return "now"
+    assert isinstance(operand, Outer)
+    return f"its {operand.path}"
+
+
+def order_text(order: Order) -> str:
+    return f"{order.path} desc" if order.descending else str(order.path)
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.6g}")

@@ -1,0 +1,155 @@
+"""The design document: what `keyplan design --format json` prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keyplan.design.describe import condition_text
+from keyplan.model.model import Model
+from keyplan.plan.design import Design
+from keyplan.plan.steps import Figures
+from keyplan.plan.view import Embed, View
+
+
+def document(model: Model, design: Design) -> dict[str, Any]:
+    """A design as one stable JSON document; see docs/design-document.md for its fields."""
+    where = {name: structure.name for structure in design.structures for name in structure.views}
+    patterns: dict[str, Any] = {}
+    for name, pattern in model.patterns.items():
+        if name in design.unserved:
+            missing = design.unserved[name]
+            patterns[name] = {"served": False, "reason": missing.reason}
+            if missing.change:
+                patterns[name]["change"] = missing.change
+            continue
+        plan = design.plans[name]
+        steps = [
+            {**step, "on": where.get(str(step.get("view")), "")} if "view" in step else dict(step)
+            for step in plan.steps
+        ]
+        patterns[name] = {
+            "served": True,
+            "steps": steps,
+            **_figures(plan.figures),
+            "p99_budget_ms": pattern.p99_ms,
+            "rate": _short(pattern.traffic.rate),
+            "consistency": pattern.consistency,
+        }
+    writes: dict[str, Any] = {}
+    for name, write in model.writes.items():
+        if name in design.unserved:
+            writes[name] = {"served": False, "reason": design.unserved[name].reason}
+            continue
+        planned = design.writes[name]
+        writes[name] = {
+            "served": True,
+            "touches": [
+                {
+                    "view": touch.view,
+                    "on": where.get(touch.view, ""),
+                    "puts": _short(touch.puts),
+                    "deletes": _short(touch.deletes),
+                    "units": {unit: _short(amount) for unit, amount in touch.units.items()},
+                }
+                for touch in planned.touches
+            ],
+            "steps": [{**step, "on": where.get(str(step.get("view")), "")} for step in planned.steps],
+            "how": planned.how,
+            **_figures(planned.figures),
+            "rate": _short(write.traffic.rate),
+        }
+    objective = design.objective
+    return {
+        "model": design.model,
+        "engine": design.engine,
+        "objective": {
+            "unit": objective.unit,
+            "value": _short(objective.value),
+            "bound": _short(objective.bound),
+            "gap": _short(objective.gap),
+            "seconds": round(objective.seconds, 3),
+            "candidates": objective.candidates,
+        },
+        "settings": dict(design.settings),
+        "structures": [
+            {
+                "name": structure.name,
+                "kind": structure.kind,
+                "settings": dict(structure.settings),
+                "views": [_view(design, design.views[name]) for name in structure.views],
+            }
+            for structure in design.structures
+        ],
+        "homes": {entity: view for entity, (view, _) in design.homes.items()},
+        "patterns": patterns,
+        "writes": writes,
+        "findings": [
+            {
+                "severity": finding.severity,
+                "path": finding.path,
+                "line": finding.line,
+                "message": finding.message,
+                "fix": finding.fix,
+                "evidence": dict(finding.evidence),
+            }
+            for finding in design.findings
+        ],
+    }
+
+
+def _view(design: Design, view: View) -> dict[str, Any]:
+    figures = design.figures[view.name]
+    ways = [part.ways for part in view.partition if part.ways > 1]
+    cuts = [part.cut for part in view.partition if part.cut]
+    return {
+        "name": view.name,
+        "entity": view.entity,
+        "kind": view.kind,
+        "partition": [_path(view, str(part)) for part in view.partition],
+        "sort": [_path(view, str(part)) for part in view.sort],
+        "holds": [_path(view, path) for path in view.holds] or [measure.name for measure in view.measures],
+        "embeds": [_embed(embed) for embed in view.embeds],
+        "shards": ways[0] if ways else 1,
+        "bucket": cuts[0] if cuts else None,
+        "sparse": [condition_text(condition) for condition in view.where],
+        "measures": [measure.name for measure in view.measures],
+        "unique": view.unique,
+        "base": view.base or None,
+        "because": list(figures.because),
+        "rows": _short(figures.rows),
+        "bytes": _short(figures.bytes),
+        "partitions": _short(figures.partitions),
+        "cost": _short(figures.cost),
+    }
+
+
+def _path(view: View, text: str) -> str:
+    return text if text.startswith("shard") or "(" in text else f"{view.entity}.{text}"
+
+
+def _embed(embed: Embed) -> dict[str, Any]:
+    return {
+        "role": embed.role,
+        "entity": embed.entity,
+        "sort": [f"{embed.entity}.{part}" for part in embed.sort],
+        "holds": [f"{embed.entity}.{path}" for path in embed.holds],
+        "limit": embed.limit,
+        "embeds": [_embed(inner) for inner in embed.embeds],
+    }
+
+
+def _figures(figures: Figures) -> dict[str, Any]:
+    return {
+        "requests": _short(figures.requests),
+        "round_trips": figures.trips,
+        "rows": _short(figures.rows),
+        "bytes": _short(figures.bytes),
+        "units": {unit: _short(amount) for unit, amount in figures.units.items()},
+        "cost": _short(figures.cost),
+        "p99_ms": _short(figures.p99_ms),
+    }
+
+
+def _short(value: float) -> float:
+    """Nine digits: more than any estimate deserves, and the same text everywhere."""
+    return float(f"{value:.9g}")
