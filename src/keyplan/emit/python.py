@@ -79,11 +79,7 @@ class _Writer:
             answer = self.answer(name, call)
             paged = isinstance(call, Pattern) and answer.startswith("Page[")
             for is_async, lines in stores.items():
-                lines += (
-                    self.paged(name, arguments, answer, is_async)
-                    if paged
-                    else [self.method(name, arguments, answer, is_async)]
-                )
+                lines += (self.paged if paged else self.method)(name, arguments, answer, is_async)
         protocols = [
             f'class {prefix}{self.name}(Protocol):\n    """The store of the model \'{self.model.name}\'."""\n\n'
             + "\n".join(f"    {line}" for line in stores[bool(prefix)])
