@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Sequence
@@ -34,7 +35,8 @@ def error(code: str, message: str = "", status: int = 400, **more: Any) -> Act:
 class FaultyServer:
     """Plays its acts in the order of the requests; `requests` are the bodies that arrived."""
 
-    def __init__(self, acts: Sequence[Act]) -> None:
+    def __init__(self, acts: Sequence[Act], tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self._acts = list(acts)
         self.requests: list[Any] = []
         self.heads: list[str] = []
@@ -46,7 +48,8 @@ class FaultyServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        port = self._listener.getsockname()[1]
+        return f"https://localhost:{port}" if self._tls else f"http://127.0.0.1:{port}"
 
     def _accept(self) -> None:
         while True:
@@ -58,7 +61,11 @@ class FaultyServer:
             self._open.append(connection)
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
-    def _serve(self, connection: socket.socket) -> None:
+    def _serve(self, plain: socket.socket) -> None:
+        with suppress(OSError):
+            self._converse(self._tls.wrap_socket(plain, server_side=True) if self._tls else plain)
+
+    def _converse(self, connection: socket.socket) -> None:
         # A client that has given up closes its end while we write.
         with suppress(OSError), connection, connection.makefile("rb") as stream:
             while True:

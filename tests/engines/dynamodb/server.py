@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import os
 import platform
 import shutil
 import signal
@@ -21,6 +22,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -98,7 +100,7 @@ class Server:
             if self._process.poll() is not None:
                 self.stop()
                 return False
-            if _answers(self.url):
+            if _listens(self._process.pid, self.port) and _answers(self.url):
                 return True
             time.sleep(0.05)
         log_text = (self._directory / "log").read_text(errors="replace")[-2000:]
@@ -134,6 +136,28 @@ def _free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def _listens(pid: int, port: int) -> bool:
+    """Whether the port is this process's own: another server on it would answer just as well."""
+    home = Path(f"/proc/{pid}")
+    if not home.is_dir():
+        return True  # no way to tell outside Linux
+    mine: set[str] = set()
+    lines: list[str] = []
+    # Handles are closed, and the process may end, while we look; a machine may lack IPv6.
+    with suppress(OSError):
+        for handle in (home / "fd").iterdir():
+            with suppress(OSError):
+                mine.add(os.readlink(handle))
+    for name in ("tcp", "tcp6"):
+        with suppress(OSError):
+            lines += (home / "net" / name).read_text().splitlines()[1:]
+    for fields in map(str.split, lines):
+        is_listening = fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port
+        if is_listening and f"socket:[{fields[9]}]" in mine:
+            return True
+    return False
 
 
 def _answers(url: str) -> bool:
