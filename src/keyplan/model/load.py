@@ -134,10 +134,8 @@ class _Loader(Reader):
                 key = node.key(name)
                 if self.name(key, f"a {what}"):
                     if name in STORE_METHODS:
-                        self.report.add(
-                            key,
-                            f"'{name}' cannot be the name of a {what}, because it is a method of every store; rename it",
-                        )
+                        why = "because it is a method of every store"
+                        self.report.add(key, f"'{name}' cannot be the name of a {what}, {why}; rename it")
                     if name in seen:
                         self.report.add(key, f"the {what} '{name}' has the name of a {seen[name]}; rename one")
                 seen.setdefault(name, what)

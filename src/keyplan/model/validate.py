@@ -205,11 +205,8 @@ class EntityCheck:
             for message in self.impossible(draft, item):
                 self.report.add(field_draft.node, message)
         if entity.top is not None and entity.count and entity.top * entity.count < 1 - 1e-9 and draft.counted:
-            self.report.add(
-                draft.node,
-                f"the hottest of {units.format_count(entity.count)} rows has more than {units.format_share(entity.top)}; "
-                "raise top",
-            )
+            rows, top = units.format_count(entity.count), units.format_share(entity.top)
+            self.report.add(draft.node, f"the hottest of {rows} rows has more than {top}; raise top")
 
     def impossible(self, draft: EntityDraft, item: Field) -> list[str]:
         found: list[str] = []
@@ -236,7 +233,8 @@ class EntityCheck:
             if item.top is not None and item.top * values < 1 - 1e-9:
                 found.append(
                     f"the hottest of {units.format_count(values)} values has at least "
-                    f"{units.format_share(round(1 / values, 4))} of the rows, not {units.format_share(item.top)}; raise top"
+                    f"{units.format_share(round(1 / values, 4))} of the rows, not {units.format_share(item.top)}; "
+                    "raise top"
                 )
         if item.most is not None and item.target is not None:
             target = self.drafts[item.target]
