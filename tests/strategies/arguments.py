@@ -1,0 +1,166 @@
+"""Arguments for calls: mostly what some row has, now and then anything that the type allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hypothesis import strategies as st
+
+from keyplan.model.entity import Entity, Field
+from keyplan.model.pattern import Condition, Param
+from keyplan.model.types import Type
+from keyplan.model.write import Write
+from keyplan.reference import Database
+from keyplan.reference.tables import Row
+from tests.strategies.domains import TEXTS, chance, small, values
+
+
+@st.composite
+def call_arguments(draw: st.DrawFn, database: Database, name: str) -> dict[str, Any]:
+    """The keyword arguments of a pattern, write or transaction."""
+    model = database.model
+    if name in model.patterns:
+        pattern = model.patterns[name]
+        return _arguments(draw, database, pattern.entity, (*pattern.where, *pattern.of), pattern.params, {})
+    if name in model.writes:
+        return _write_arguments(draw, database, model.writes[name])
+    found: dict[str, Any] = {}
+    for part in model.transactions[name].parts:
+        write = model.writes[part.write]
+        if part.many:
+            count = draw(st.integers(0, min(part.most, 2)))
+            found[part.write] = [_write_arguments(draw, database, write) for _ in range(count)]
+        else:
+            found[part.write] = _write_arguments(draw, database, write)
+    return found
+
+
+def _write_arguments(draw: st.DrawFn, database: Database, write: Write) -> dict[str, Any]:
+    if write.kind in ("create", "upsert"):
+        return draw(row_arguments(database, write.entity, children=write.children))
+    columns = database.model.entities[write.entity].columns
+    changed: dict[str, st.SearchStrategy[Any]] = {}
+    for column, operand in write.sets.items():
+        if isinstance(operand, Param):
+            nothing = [st.none()] if columns[column].optional and "." not in column else []
+            changed[operand.name] = st.one_of(values(columns[column].type), *nothing)
+    for column, operand in write.adds.items():
+        if isinstance(operand, Param):
+            changed[operand.name] = small(columns[column].type)
+    return _arguments(draw, database, write.entity, (*write.where, *write.condition), write.params, changed)
+
+
+def _arguments(
+    draw: st.DrawFn,
+    database: Database,
+    entity: str,
+    conditions: tuple[Condition, ...],
+    params: Mapping[str, Type],
+    changed: Mapping[str, st.SearchStrategy[Any]],
+) -> dict[str, Any]:
+    """Arguments that fit one row, with a stranger among them now and then."""
+    rows = list(database.rows[entity].values())
+    row = draw(st.sampled_from(rows)) if rows else None
+    found: dict[str, Any] = {}
+    for condition in conditions:
+        for operand in condition.operands:
+            if isinstance(operand, Param):
+                found[operand.name] = _operand(draw, database, entity, row, condition)
+    for name, strategy in changed.items():
+        # a parameter that also stands in a condition keeps the value of the row
+        found.setdefault(name, draw(strategy))
+    return _grouped({name: found[name] for name in params})
+
+
+def _grouped(found: dict[str, Any]) -> dict[str, Any]:
+    """Dotted parameters are the parts of a composite reference, which is one argument."""
+    result: dict[str, Any] = {}
+    for name, value in found.items():
+        head, dot, _ = name.partition(".")
+        result[head] = (*result.get(head, ()), value) if dot else value
+    return {name: value[0] if _lonely(found, name) else value for name, value in result.items()}
+
+
+def _lonely(found: Mapping[str, Any], name: str) -> bool:
+    return sum(other.startswith(f"{name}.") for other in found) == 1
+
+
+def _operand(draw: st.DrawFn, database: Database, entity: str, row: Row | None, condition: Condition) -> Any:
+    type = database.model.column(entity, condition.path).type
+    there: list[Any] = []
+    if row is not None:
+        there = [value for value in database.tables.values(entity, row, condition.path) if value is not None]
+    if condition.op == "search":
+        return draw(st.sampled_from([*TEXTS, "fox", "red fox", "trot blue"]))
+    if condition.op == "contains":
+        assert type.of is not None
+        elements = [element for value in there for element in sorted(value)]
+        return _either(draw, elements, values(type.of))
+    if condition.op == "in":
+        return [_either(draw, there, values(type)) for _ in range(draw(st.integers(0, 3)))]
+    value = _either(draw, there, values(type))
+    if condition.op == "begins_with":
+        return value[: draw(st.integers(0, 2))]
+    return value
+
+
+def _either(draw: st.DrawFn, there: list[Any], anything: st.SearchStrategy[Any]) -> Any:
+    """Mostly a value that is there."""
+    if there and not chance(draw, 4):
+        return draw(st.sampled_from(there))
+    return draw(anything)
+
+
+@st.composite
+def row_arguments(
+    draw: st.DrawFn,
+    database: Database,
+    entity: str,
+    children: Mapping[str, Mapping[str, Any]] | None = None,
+    without: str | None = None,
+) -> dict[str, Any]:
+    """The fields of a row to be created; keys are always given, so that engines can be compared."""
+    about = database.model.entities[entity]
+    found: dict[str, Any] = {}
+    for item in about.fields.values():
+        if item.computed is not None or item.name == without:
+            continue
+        if not _in_key(about, item) and _may_be_left_out(item) and draw(st.booleans()):
+            continue
+        if item.optional is not None and chance(draw, 2):
+            found[item.name] = None
+        elif item.target is not None:
+            found[item.name] = _reference(draw, database, about, item)
+        else:
+            assert item.type is not None
+            found[item.name] = draw(values(item.type))
+    for name, inner in (children or {}).items():
+        role = about.roles[name]
+        most = 1 if role.most == 1 else 2
+        found[name] = [
+            draw(row_arguments(database, role.entity, children=inner, without=role.field))
+            for _ in range(draw(st.integers(0, most)))
+        ]
+    return found
+
+
+def _in_key(entity: Entity, item: Field) -> bool:
+    return any(entity.columns[column].field == item.name for column in entity.key)
+
+
+def _may_be_left_out(item: Field) -> bool:
+    is_collection = item.type is not None and item.type.is_collection
+    return bool(item.optional or item.default is not None or item.now or item.source or is_collection)
+
+
+def _reference(draw: st.DrawFn, database: Database, entity: Entity, item: Field) -> Any:
+    """The key of a row that is there, or of none."""
+    assert item.target is not None
+    target = database.model.entities[item.target]
+    keys = list(database.rows[item.target])
+    if keys and not chance(draw, 4):
+        key = draw(st.sampled_from(keys))
+    else:
+        key = tuple(draw(values(target.columns[column].type)) for column in target.key)
+    return key[0] if len(key) == 1 else key

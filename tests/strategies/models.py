@@ -1,0 +1,199 @@
+"""Models that load: entities first, then calls drawn from what those entities allow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+from hypothesis import strategies as st
+
+from keyplan.model.load import model_from
+from tests.strategies.domains import chance
+from tests.strategies.patterns import patterns
+from tests.strategies.writes import transactions, writes
+
+NAMES = ("Ant", "Bee", "Cat", "Dog")
+KEY_TYPES = ("int", "string(4)", "uuid", "ulid", "enum(x 50%, y 50%)", "date", "timestamp", "decimal(2)", "bytes(4)")
+ORDERED_TYPES = (
+    *("int", "string(4)", "enum(x 60%, y 30%, z 10%)", "bool", "timestamp", "date", "decimal(2)"),
+    *("float", "text(20)", "uuid", "ulid", "bytes(4)"),
+)
+OTHER_TYPES = ("set(string(4), avg 2)", "set(int, avg 2, max 9)", "list(int, avg 2)", "json(20)")
+UNIQUE_TYPES = ("int", "string(4)", "enum(x 60%, y 30%, z 10%)", "date", "decimal(2)", "uuid")
+DEFAULTS = {
+    "int": "1",
+    "string(4)": "b",
+    "enum(x 60%, y 30%, z 10%)": "y",
+    "bool": "true",
+    "decimal(2)": "1.50",
+    "date": "2024-05-14",
+}
+
+
+@dataclass
+class Sketch:
+    """An entity in the making: its fields as type and marks."""
+
+    name: str
+    key: list[str] = field(default_factory=list)
+    fields: dict[str, list[str]] = field(default_factory=dict)
+    targets: dict[str, str] = field(default_factory=dict)
+    unique: list[list[str]] = field(default_factory=list)
+    ttl: str | None = None
+
+    def plain(self, name: str) -> str | None:
+        """The type of a field that is neither a reference nor computed."""
+        return None if name in self.targets or "(" in name else self.fields[name][0]
+
+    def dump(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"count": 100}
+        if len(self.key) == 1 and "." not in self.key[0]:
+            self.fields[self.key[0]].append("key")
+        else:
+            found["key"] = self.key
+        found["fields"] = {name: ", ".join(parts) for name, parts in self.fields.items()}
+        if self.unique:
+            found["unique"] = self.unique
+        if self.ttl is not None:
+            found["ttl"] = self.ttl
+        return found
+
+
+@st.composite
+def models(draw: st.DrawFn, most_entities: int = 4) -> str:
+    """The text of a valid model."""
+    data: dict[str, Any] = {"keyplan": 1, "name": "generated", "entities": draw(entities(most_entities))}
+    model = model_from(data)
+    data["patterns"] = draw(patterns(model))
+    data["writes"] = draw(writes(model))
+    found = draw(transactions(model_from(data)))
+    if found:
+        data["transactions"] = found
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120)
+
+
+@st.composite
+def entities(draw: st.DrawFn, most: int) -> dict[str, Any]:
+    """The `entities` section."""
+    count = draw(st.sampled_from([1, 2, 2, 3, 3, 4][: most + 2]))
+    sketches: list[Sketch] = []
+    for name in NAMES[:count]:
+        sketches.append(_entity(draw, name, sketches))
+    for sketch in sketches:
+        _add_computed(draw, sketch, sketches)
+    return {sketch.name: sketch.dump() for sketch in sketches}
+
+
+def _entity(draw: st.DrawFn, name: str, earlier: list[Sketch]) -> Sketch:
+    sketch = Sketch(name)
+    _add_key(draw, sketch, earlier)
+    for number in range(draw(st.integers(0, 4))):
+        _add_field(draw, sketch, "abcd"[number])
+    if earlier and chance(draw, 1):
+        _add_reference(draw, sketch, "r", draw(st.sampled_from(earlier)).name, optional=draw(st.booleans()))
+    if chance(draw, 5):
+        _add_reference(draw, sketch, "up", name, optional=True)
+    if chance(draw, 4):
+        _add_snapshot(draw, sketch, earlier)
+    own = [one for one in sketch.fields if sketch.plain(one) in UNIQUE_TYPES and one not in sketch.key]
+    if len(own) > 1 and chance(draw, 7):
+        sketch.unique.append(own[:2])
+    _add_ttl(draw, sketch)
+    return sketch
+
+
+def _add_key(draw: st.DrawFn, sketch: Sketch, earlier: list[Sketch]) -> None:
+    shapes = ["one", "one", "two"] + (["child", "child", "same", "link"] if earlier else [])
+    shape = draw(st.sampled_from(shapes))
+    key_type = st.sampled_from(KEY_TYPES)
+    if shape in ("child", "same", "link"):
+        target = draw(st.sampled_from(earlier))
+        _add_reference(draw, sketch, "k", target.name, optional=False, only=shape == "same")
+        sketch.key.append("k")
+        if shape == "link" and len(target.key) > 1 and all(part not in target.targets for part in target.key):
+            sketch.key = [f"k.{target.key[0]}"]  # a part of the reference only
+    else:
+        sketch.fields["k"] = [draw(key_type)]
+        sketch.key.append("k")
+    if shape in ("two", "child"):
+        sketch.fields["l"] = [draw(key_type)]
+        sketch.key.append("l")
+    elif shape == "link":
+        other = draw(st.sampled_from(earlier))
+        _add_reference(draw, sketch, "l", other.name, optional=False)
+        sketch.key.append("l")
+
+
+def _add_reference(
+    draw: st.DrawFn, sketch: Sketch, name: str, target: str, *, optional: bool, only: bool = False
+) -> None:
+    """A reference, mostly with the name of its other side; `only` if there is at most one such row per target."""
+    parts = [target]
+    if not chance(draw, 3):
+        parts.append(f"as {sketch.name.lower()}_{name}")
+        most = draw(st.sampled_from(["max 50", None, "max 1"])) if only else draw(st.sampled_from(["max 50", None]))
+        parts += [most] if most else []
+    if optional:
+        parts.append("optional 50%")
+    sketch.fields[name] = parts
+    sketch.targets[name] = target
+
+
+def _add_field(draw: st.DrawFn, sketch: Sketch, name: str) -> None:
+    kind = draw(st.sampled_from((*ORDERED_TYPES, *ORDERED_TYPES, *OTHER_TYPES)))
+    marks = ["plain", "optional", "plain"]
+    marks += ["default"] if kind in DEFAULTS else []
+    marks += ["unique", "unique optional"] if kind in UNIQUE_TYPES else []
+    marks += ["now", "now"] if kind in ("timestamp", "date") else []
+    marks += ["immutable"] if kind in ORDERED_TYPES else []
+    if kind.startswith(("set", "list")):
+        marks = ["plain"]
+    mark = draw(st.sampled_from(marks))
+    parts = [kind]
+    if mark == "default":
+        parts.append(f"default {DEFAULTS[kind]}")
+    elif mark != "plain":
+        parts += [f"{word} 50%" if word == "optional" else word for word in mark.split()]
+    sketch.fields[name] = parts
+
+
+def _add_snapshot(draw: st.DrawFn, sketch: Sketch, earlier: list[Sketch]) -> None:
+    """A field that copies a field behind a reference."""
+    choices = [
+        (f"{reference}.{name}", other.fields[name][0])
+        for reference, target in sketch.targets.items()
+        for other in earlier
+        if other.name == target
+        for name in other.fields
+        if name not in other.targets and name not in other.key
+    ]
+    if choices:
+        source, kind = draw(st.sampled_from(choices))
+        optional = [] if kind.startswith(("set", "list")) else draw(st.sampled_from([["optional 50%"], []]))
+        sketch.fields["copy"] = [kind, *optional, f"from {source}"]
+
+
+def _add_ttl(draw: st.DrawFn, sketch: Sketch) -> None:
+    moments = [name for name, parts in sketch.fields.items() if parts[0] == "timestamp"]
+    choices: list[str | None] = [None, None, None, None, "1h"]
+    choices += [f"30m since {name}" for name in moments]
+    sketch.ttl = draw(st.sampled_from(choices))
+
+
+def _add_computed(draw: st.DrawFn, sketch: Sketch, sketches: list[Sketch]) -> None:
+    """At most one computed field, over one of the roles that lead back from here."""
+    choices: list[str] = []
+    for child in sketches:
+        for reference, target in child.targets.items():
+            role = next((part[3:] for part in child.fields[reference] if part.startswith("as ")), None)
+            if target != sketch.name or role is None:
+                continue
+            choices.append(f"count({role})")
+            for name, parts in child.fields.items():
+                if name not in child.targets and parts[0] in ("int", "decimal(2)", "float"):
+                    choices.append(f"sum({role}.{name})")
+                if name not in child.targets and parts[0] in ORDERED_TYPES:
+                    choices += [f"min({role}.{name})", f"max({role}.{name})"]
+    if choices and chance(draw, 2):
+        sketch.fields["n"] = [draw(st.sampled_from(choices))]

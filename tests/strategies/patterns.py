@@ -1,0 +1,157 @@
+"""Patterns that a model's entities allow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from keyplan.model.entity import Entity
+from keyplan.model.model import Model
+from tests.strategies.conditions import Names, Reach, by_columns, conditions, reaches
+from tests.strategies.domains import chance
+
+GROUPED = ("string", "int", "decimal", "bool", "enum", "date", "timestamp", "uuid", "ulid", "bytes")
+NUMERIC = ("int", "decimal", "float")
+UNORDERED = ("json", "set", "list")
+
+
+@st.composite
+def patterns(draw: st.DrawFn, model: Model, most: int = 4) -> dict[str, Any]:
+    """The `patterns` section."""
+    return {f"read{number}": _pattern(draw, model) for number in range(1, draw(st.integers(1, most)) + 1)}
+
+
+def _pattern(draw: st.DrawFn, model: Model) -> dict[str, Any]:
+    entity = draw(st.sampled_from(list(model.entities.values())))
+    kind = draw(st.sampled_from(["one", "find", "find", "find", "find", "aggregate", "aggregate", "rank"]))
+    names = Names()
+    if kind == "one":
+        keys = st.sampled_from([entity.key, *entity.unique])
+        found: dict[str, Any] = {"find": entity.name, "where": " and ".join(by_columns(draw(keys), names))}
+        return found | _select(draw, model, entity)
+    if kind == "find":
+        return _find(draw, model, entity, names)
+    if kind == "aggregate":
+        return _aggregate(draw, model, entity, names)
+    fields = dict.fromkeys(entity.columns[column].field for column in entity.key)
+    whole = all(
+        column.name in entity.key for column in entity.columns.values() if column.field in fields and not column.hidden
+    )
+    return {
+        "rank": entity.name,
+        "of": list(fields) if whole else " and ".join(by_columns(entity.key, names)),
+        "order": _order(draw, model, entity, at_least=1),
+        **_where(draw, model, entity, names, most=1),
+    }
+
+
+def _where(draw: st.DrawFn, model: Model, entity: Entity, names: Names, most: int) -> dict[str, Any]:
+    """Mostly on own columns; over roles now and then."""
+    deep = draw(st.sampled_from([0, 0, 1, 1, 2]))
+    choices = reaches(model, entity.name, deep=deep, many=draw(st.booleans()))
+    found = conditions(draw, choices, most, names)
+    return {"where": " and ".join(found)} if found else {}
+
+
+def _find(draw: st.DrawFn, model: Model, entity: Entity, names: Names) -> dict[str, Any]:
+    found: dict[str, Any] = {"find": entity.name, **_where(draw, model, entity, names, most=3)}
+    order = _order(draw, model, entity, at_least=0)
+    if order:
+        found["order"] = order
+    bound = draw(st.sampled_from(["page", "limit", "neither"]))
+    if bound == "page":
+        found["page"] = draw(st.integers(1, 3))
+    elif bound == "limit" and order:
+        found["limit"] = draw(st.integers(1, 3))
+    return found | _select(draw, model, entity)
+
+
+def _order(draw: st.DrawFn, model: Model, entity: Entity, at_least: int) -> str:
+    deep = draw(st.sampled_from([0, 0, 0, 1]))
+    choices = [reach for reach in reaches(model, entity.name, deep=deep) if reach.column.type.kind not in UNORDERED]
+    terms = draw(st.lists(st.sampled_from(choices), min_size=at_least, max_size=2, unique_by=lambda reach: reach.path))
+    return ", ".join(reach.text + draw(st.sampled_from(["", " desc"])) for reach in terms)
+
+
+def _select(draw: st.DrawFn, model: Model, entity: Entity) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if chance(draw, 2):
+        choices = [_field_path(model, entity, reach) for reach in reaches(model, entity.name, deep=2)]
+        found["select"] = draw(st.lists(st.sampled_from(choices), min_size=1, max_size=3, unique=True))
+    if entity.roles and chance(draw, 1):
+        along = draw(st.lists(st.sampled_from(sorted(entity.roles)), min_size=1, max_size=2, unique=True))
+        found["with"] = [_with(draw, model, entity, name) for name in along]
+    return found
+
+
+def _field_path(model: Model, entity: Entity, reach: Reach) -> str:
+    """A path that `select` takes: a composite reference is named as a whole."""
+    owner = model.entities[model.entity_at(entity.name, reach.path.roles)]
+    return ".".join((*reach.path.roles, owner.columns[reach.path.column].field))
+
+
+def _with(draw: st.DrawFn, model: Model, entity: Entity, name: str) -> Any:
+    role = entity.roles[name]
+    target = model.entities[role.entity]
+    if not role.many or role.most == 1:
+        if draw(st.booleans()):
+            return f"{name}.{draw(st.sampled_from(sorted(target.fields)))}"
+        return name
+    if role.most is not None and draw(st.booleans()):
+        return name
+    order = _order(draw, model, target, at_least=1)
+    return {name: {"order": order, "limit": draw(st.integers(1, 2))}}
+
+
+def _aggregate(draw: st.DrawFn, model: Model, entity: Entity, names: Names) -> dict[str, Any]:
+    own = reaches(model, entity.name, deep=draw(st.sampled_from([0, 0, 1])))
+    numbers = [reach for reach in own if reach.column.type.kind in NUMERIC]
+    ordered = [reach for reach in own if reach.column.type.kind not in UNORDERED]
+    hows = ["count", "count", "min", "max"] + (["sum", "avg", "from", "from"] if numbers else [])
+    how = draw(st.sampled_from(hows))
+    found: dict[str, Any]
+    computed = [how]
+    if how == "count":
+        found = {"count": entity.name}
+    elif how == "from":
+        found = {"from": entity.name, "compute": _computes(draw, numbers)}
+        computed = list(found["compute"])
+    else:
+        reach = draw(st.sampled_from(numbers if how in ("sum", "avg") else ordered))
+        found = {how: f"{entity.name}.{reach.text}"}
+    found |= _where(draw, model, entity, names, most=2)
+    groups = draw(
+        st.lists(
+            st.sampled_from([reach for reach in ordered if reach.column.type.kind in GROUPED]),
+            max_size=2,
+            unique_by=lambda reach: reach.path,
+        )
+    )
+    if groups:
+        found["group"] = {f"g{number}": _group(draw, reach) for number, reach in enumerate(groups)}
+        if draw(st.booleans()):
+            name = draw(st.sampled_from([*computed, *found["group"]]))
+            found["order"] = name + draw(st.sampled_from(["", " desc"]))
+            if draw(st.booleans()):
+                found["limit"] = draw(st.integers(1, 3))
+    return found
+
+
+def _group(draw: st.DrawFn, reach: Reach) -> str:
+    kind = reach.column.type.kind
+    if kind not in ("date", "timestamp"):
+        return reach.text
+    cuts = ["day", "week", "month", "year", ""] + (["hour", "minute"] if kind == "timestamp" else [])
+    cut = draw(st.sampled_from(cuts))
+    return f"{cut}({reach.text})" if cut else reach.text
+
+
+def _computes(draw: st.DrawFn, numbers: list[Reach]) -> dict[str, str]:
+    found = {"n": "count()"}
+    for number in range(draw(st.integers(1, 2))):
+        one, other = draw(st.sampled_from(numbers)).text, draw(st.sampled_from(numbers)).text
+        expressions = [one, f"{one} * {other}", f"{one} - {other}", f"({one} + 1) * {other}", f"2 * {one} + {other}"]
+        how = draw(st.sampled_from(["sum", "min", "max", "avg"]))
+        found[f"c{number}"] = f"{how}({draw(st.sampled_from(expressions))})"
+    return found

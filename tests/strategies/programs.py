@@ -1,0 +1,220 @@
+"""Programs: a model, rows, and calls whose arguments mostly hit what is there at that moment.
+
+While a program is drawn, `reference` runs it, so that later arguments can be taken from rows that earlier calls made.
+"""
+
+from __future__ import annotations
+
+import pprint
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from hypothesis import strategies as st
+
+from keyplan.errors import ArgumentError, ConflictError
+from keyplan.model.load import parse_model
+from keyplan.model.model import Model
+from keyplan.reference import Database
+from tests.strategies.arguments import call_arguments, row_arguments
+from tests.strategies.domains import START
+from tests.strategies.models import models
+
+DOCUMENTED = (ArgumentError, ConflictError)
+"""What a call of a program may raise; RangeError is an ArgumentError."""
+MOST_PAGES = 50
+
+
+class Clock:
+    """A clock that only a program moves."""
+
+    def __init__(self, now: datetime = START) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A pattern, write or transaction called once; of a paged pattern, the first page."""
+
+    name: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A paged pattern called until its pages end."""
+
+    name: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Advance:
+    """The clock goes on."""
+
+    seconds: int
+
+
+Operation = Call | Walk | Advance
+
+
+@dataclass(frozen=True)
+class Program:
+    """Everything a run needs; the same program does the same on every engine."""
+
+    model_text: str
+    rows: Sequence[tuple[str, Mapping[str, Any]]]
+    operations: Sequence[Operation]
+
+    @cached_property
+    def model(self) -> Model:
+        return parse_model(self.model_text)
+
+    def describe(self) -> str:
+        """The program as a script that runs it on `reference` and prints every answer."""
+        lines = [
+            "import datetime",
+            "from decimal import Decimal",
+            "from uuid import UUID",
+            "",
+            "from keyplan.model.load import parse_model",
+            "from tests.strategies.programs import Advance, Call, Program, Walk, on_reference",
+            "",
+            f'MODEL = """\\\n{_escaped(self.model_text)}"""',
+            f"ROWS = {pprint.pformat(list(self.rows), width=118, sort_dicts=False)}",
+            "OPERATIONS = [",
+            *(f"    {operation!r}," for operation in self.operations),
+            "]",
+            "for operation, outcome in zip(OPERATIONS, on_reference(Program(MODEL, ROWS, OPERATIONS))):",
+            "    print(operation, '->', outcome)",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def __repr__(self) -> str:
+        return f"\n{self.describe()}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+
+
+Outcome = tuple[str, Any]
+"""('answer', what a call gave) or ('error', the name of the class it raised); ('clock', now) for an Advance."""
+
+
+def play(
+    program: Program,
+    call: Callable[[str, Mapping[str, Any], Any], Any],
+    load: Callable[[Sequence[tuple[str, Mapping[str, Any]]]], Any],
+    clock: Clock,
+) -> list[Outcome]:
+    """Runs a program and says how each operation came out; the walk over pages is a list of all their rows.
+
+    `call` takes a name, arguments and a cursor (None at first), and gives pages with `rows` and `cursor`.
+    """
+    load(program.rows)
+    outcomes: list[Outcome] = []
+    for operation in program.operations:
+        if isinstance(operation, Advance):
+            clock.advance(operation.seconds)
+            outcomes.append(("clock", clock.now))
+            continue
+        try:
+            if isinstance(operation, Call):
+                found = call(operation.name, operation.arguments, None)
+            else:
+                found = _walk(operation, call)
+        except DOCUMENTED as error:
+            outcomes.append(("error", type(error).__name__))
+        else:
+            outcomes.append(("answer", found))
+    return outcomes
+
+
+def _walk(operation: Walk, call: Callable[[str, Mapping[str, Any], Any], Any]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    cursor: Any = None
+    for _ in range(MOST_PAGES):
+        page = call(operation.name, operation.arguments, cursor)
+        rows += page.rows
+        cursor = page.cursor
+        if cursor is None:
+            return rows
+    raise AssertionError(f"{operation.name}: more than {MOST_PAGES} pages")
+
+
+def on_reference(program: Program) -> list[Outcome]:
+    """The outcomes that every engine has to match."""
+    clock = Clock()
+    database = Database(program.model, clock)
+    return play(program, lambda name, arguments, cursor: _call(database, name, arguments, cursor), database.load, clock)
+
+
+def _call(database: Database, name: str, arguments: Mapping[str, Any], cursor: Any) -> Any:
+    if cursor is not None:
+        return database.read(name, cursor=cursor, **arguments)
+    return database.call(name, **arguments)
+
+
+@st.composite
+def rows(draw: st.DrawFn, model: Model, most: int = 10) -> list[tuple[str, dict[str, Any]]]:
+    """Rows that load without a conflict, those of referenced entities mostly first."""
+    database = Database(model, Clock())
+    kept: list[tuple[str, dict[str, Any]]] = []
+    for _ in range(draw(st.integers(0, most))):
+        name = draw(st.sampled_from(list(model.entities)))
+        arguments = draw(row_arguments(database, name))
+        try:
+            database.load([(name, arguments)])
+        except DOCUMENTED:
+            continue  # a conflict with a row before it
+        kept.append((name, arguments))
+    return kept
+
+
+@st.composite
+def operations(
+    draw: st.DrawFn, model: Model, loaded: Sequence[tuple[str, Mapping[str, Any]]] = (), most: int = 10
+) -> list[Operation]:
+    """Calls one after another, each drawn with the rows before its eyes."""
+    clock = Clock()
+    database = Database(model, clock)
+    database.load(loaded)
+    paged = {pattern.name for pattern in model.patterns.values() if pattern.kind == "find" and pattern.page is not None}
+    reads, changes = list(model.patterns), [*model.writes, *model.transactions]
+    found: list[Operation] = []
+    for _ in range(draw(st.integers(1, most))):
+        kind = draw(st.sampled_from(["read", "write", "read", "write", "read", "write", "read", "advance"]))
+        if kind == "advance":
+            step = Advance(draw(st.sampled_from([1, 1800, 3600, 86_400, 2_700_000])))
+            clock.advance(step.seconds)
+            found.append(step)
+            continue
+        name = draw(st.sampled_from(reads if kind == "read" else changes))
+        arguments = draw(call_arguments(database, name))
+        if name in paged and draw(st.booleans()):
+            found.append(Walk(name, arguments))
+            continue
+        found.append(Call(name, arguments))
+        if kind == "write":
+            with suppress(*DOCUMENTED):
+                database.call(name, **arguments)
+    return found
+
+
+@st.composite
+def programs(draw: st.DrawFn, most_entities: int = 4, most_rows: int = 10, most_operations: int = 10) -> Program:
+    """A model with rows and operations."""
+    text = draw(models(most_entities))
+    model = parse_model(text)
+    loaded = draw(rows(model, most_rows))
+    return Program(text, loaded, draw(operations(model, loaded, most_operations)))

@@ -1,0 +1,158 @@
+"""Writes and transactions that a model's entities allow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from keyplan.model.entity import Column, Entity
+from keyplan.model.model import Model
+from keyplan.model.values import canonical, to_text
+from tests.strategies.conditions import Names, by_columns, conditions, reaches
+from tests.strategies.domains import chance, values
+
+NUMERIC = ("int", "decimal", "float")
+
+
+@st.composite
+def writes(draw: st.DrawFn, model: Model, most: int = 5) -> dict[str, Any]:
+    """The `writes` section; every entity can be created."""
+    found: dict[str, Any] = {}
+    for name, entity in model.entities.items():
+        found[f"make_{name.lower()}"] = {"create": name, **_children(draw, model, entity)}
+    for number in range(1, draw(st.integers(1, most)) + 1):
+        entity = draw(st.sampled_from(list(model.entities.values())))
+        kind = draw(st.sampled_from(["update", "delete", "upsert", "update", "change", "update rows", "delete rows"]))
+        write = _write(draw, model, entity, kind)
+        found[f"write{number}"] = write if write is not None else {"upsert": entity.name}
+    return found
+
+
+def _children(draw: st.DrawFn, model: Model, entity: Entity) -> dict[str, Any]:
+    """`with`: a to-many role, or two of them in a row."""
+    roles = [role.name for role in entity.roles.values() if role.many]
+    if not roles or not chance(draw, 2):
+        return {}
+    name = draw(st.sampled_from(roles))
+    below = [role.name for role in model.entities[entity.roles[name].entity].roles.values() if role.many]
+    if below and chance(draw, 2):
+        return {"with": [f"{name}.{draw(st.sampled_from(below))}"]}
+    return {"with": [name]}
+
+
+def _write(draw: st.DrawFn, model: Model, entity: Entity, kind: str) -> dict[str, Any] | None:
+    """A write of that kind, or None if the entity has nothing that could be changed that way."""
+    names = Names()
+    if kind == "upsert":
+        return {"upsert": entity.name}
+    stored = [reach for reach in reaches(model, entity.name) if reach.column.computed is None]
+    if kind == "delete rows":
+        where = conditions(draw, stored, 2, names) or None
+        return {"delete": entity.name, "where": " and ".join(where), "rows": 3} if where else None
+    keyed = {entity.columns[column].field for column in entity.key}
+    free = [
+        column
+        for column in entity.columns.values()
+        if not column.immutable and not column.hidden and column.field not in keyed
+    ]
+    if kind == "update rows":
+        unbound = [column for column in free if not any(column.name in columns for columns in entity.unique)]
+        where = conditions(draw, stored, 2, names)
+        if not unbound or not where:
+            return None
+        sets = _sets(draw, unbound, names, most=1)
+        return {"update": entity.name, "where": " and ".join(where), "rows": 3, **sets}
+    found: dict[str, Any] = {"where": " and ".join(by_columns(entity.key, names))}
+    if kind == "delete":
+        found = {"delete": entity.name, **found, **_children(draw, model, entity)}
+    else:
+        changes = _changes(draw, entity, free, names, is_upsert=kind == "change")
+        if changes is None:
+            return None
+        found = {"upsert" if kind == "change" else "update": entity.name, **found, **changes}
+    if kind != "change" and chance(draw, 2):
+        tests = conditions(draw, stored, 2, names)
+        found |= {"if": " and ".join(tests)} if tests else {}
+    if chance(draw, 2):
+        fields = list(dict.fromkeys(reach.column.field for reach in stored))
+        found["return"] = draw(st.lists(st.sampled_from(fields), min_size=1, max_size=3, unique=True))
+    return found
+
+
+def _changes(
+    draw: st.DrawFn, entity: Entity, free: list[Column], names: Names, *, is_upsert: bool
+) -> dict[str, Any] | None:
+    """`set` and `add`; an upsert has to give whatever has no default."""
+    if not free:
+        return None
+    numbers = [column for column in free if column.type.kind in NUMERIC and column.name == column.field]
+    needed = [column for column in free if is_upsert and _needed(entity, column)]
+    if is_upsert and any(_needed(entity, column) and column not in free for column in entity.columns.values()):
+        return None
+    added: list[Column] = []
+    if numbers and chance(draw, 1):
+        added = [draw(st.sampled_from(numbers))]
+    others = [column for column in free if column not in added]
+    sets: dict[str, Any] = {}
+    needed = [column for column in needed if column not in added]
+    if needed:
+        sets = {"set": list(dict.fromkeys(column.field for column in needed))}
+    elif others and (not added or chance(draw, 1)):
+        sets = _sets(draw, others, names, most=2)
+    if not added and not sets:
+        return None
+    return sets | (_adds(draw, added[0], names) if added else {})
+
+
+def _needed(entity: Entity, column: Column) -> bool:
+    item = entity.fields[column.field] if not column.hidden else None
+    return (
+        item is not None
+        and column.computed is None
+        and column.name not in entity.key
+        and not column.optional
+        and not column.type.is_collection
+        and item.default is None
+        and not item.now
+        and item.source is None
+    )
+
+
+def _sets(draw: st.DrawFn, columns: list[Column], names: Names, most: int) -> dict[str, Any]:
+    picked = draw(st.lists(st.sampled_from(columns), min_size=1, max_size=most, unique_by=lambda column: column.field))
+    if draw(st.booleans()) or any(column.name != column.field for column in picked):
+        return {"set": [column.field for column in picked]}
+    return {"set": {column.name: _set_value(draw, column, names) for column in picked}}
+
+
+def _set_value(draw: st.DrawFn, column: Column, names: Names) -> str | None:
+    choices = ["param", "literal"] + (["now", "now"] if column.type.kind in ("timestamp", "date") else [])
+    choices += ["null"] if column.optional else []
+    choice = draw(st.sampled_from(choices))
+    if choice == "now":
+        return "now"
+    if choice == "null":
+        return None
+    if choice == "literal" and column.type.kind in ("int", "bool", "enum", "decimal", "date", "uuid", "float"):
+        return to_text(column.type, canonical(column.type, draw(values(column.type))))
+    return f":{names()}"
+
+
+def _adds(draw: st.DrawFn, column: Column, names: Names) -> dict[str, Any]:
+    choice = draw(st.sampled_from(["list", "literal", "param", "negative"]))
+    if choice == "list":
+        return {"add": [column.name]}
+    if choice == "literal":
+        return {"add": {column.name: "1"}}
+    return {"add": {column.name: f"{'-' if choice == 'negative' else ''}:{names()}"}}
+
+
+@st.composite
+def transactions(draw: st.DrawFn, model: Model) -> dict[str, Any]:
+    """The `transactions` section, of at most one."""
+    names = [write.name for write in model.writes.values() if write.by_key]
+    if not chance(draw, 2):
+        return {}
+    picked = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
+    return {"together": [name + draw(st.sampled_from(["", " x2 max 3"])) for name in picked]}
