@@ -30,6 +30,7 @@ LADDER = (
     ("emit",),
     ("store",),
     ("migrate",),
+    ("api",),
     ("cli", "studio"),
 )
 """A package may import itself and everything on a lower rung. The folders of single engines stand apart: they

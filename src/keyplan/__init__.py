@@ -6,7 +6,9 @@ Everything public is listed in `__all__`. Errors apart, each name is loaded when
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from keyplan.errors import (
@@ -31,8 +33,9 @@ from keyplan.errors import (
 )
 
 if TYPE_CHECKING:
+    from keyplan.api import design
     from keyplan.data import generate
-    from keyplan.design import design, document, explain
+    from keyplan.design import document, explain
     from keyplan.emit import emit
     from keyplan.engines import engine_names
     from keyplan.model.interchange import arguments_from_text, parse_json, row_from_json, to_plain
@@ -86,7 +89,7 @@ _HOMES = {
     "Design": "keyplan.plan.design",
     "Model": "keyplan.model.model",
     "arguments_from_text": "keyplan.model.interchange",
-    "design": "keyplan.design",
+    "design": "keyplan.api",
     "document": "keyplan.design",
     "emit": "keyplan.emit",
     "engine_names": "keyplan.engines",
@@ -102,11 +105,20 @@ _HOMES = {
     "to_plain": "keyplan.model.interchange",
 }
 
-# The functions `design` and `emit` share their names with the packages they live in. Python binds a package to its
-# parent only while loading it, so both (their `__init__` is light) are loaded and unbound here, and the functions win.
-for _name in ("design", "emit"):
-    import_module(f"keyplan.{_name}")
-    globals().pop(_name, None)
+
+class _Package(ModuleType):
+    """Keeps Python from hiding the functions `design` and `emit` behind the packages they live in.
+
+    Whoever loads a subpackage binds it as an attribute of its parent, so `keyplan.design` would be a function or a
+    package depending on what was imported before.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _HOMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> object:
