@@ -15,7 +15,7 @@ from keyplan.engines.base import Engine, Kind
 from keyplan.model.model import Model
 from keyplan.model.pattern import Order, Path, Select
 from keyplan.plan.design import Design, Finding, Objective, Structure, Unserved, ViewFigures
-from keyplan.plan.steps import Attach, Drive, Extend, Figures, Fold, Node, Plan, Search, Touch, WritePlan
+from keyplan.plan.steps import Attach, Drive, Extend, Figures, Fold, Node, Plan, Search, Then, Touch, WritePlan
 from keyplan.plan.view import View
 
 
@@ -103,7 +103,10 @@ class Assembly:
         need = goal.need
         if option.kind == "drive":
             outer, inner = option.subs
-            return Drive(self.node(outer.goal), self.node(inner.goal), option.sorted)
+            return Drive(self.node(outer.goal), self.node(inner.goal), option.by_outer)
+        if option.kind == "then":
+            first, second = option.subs
+            return Then(self.node(first.goal), self.node(second.goal), need.order[0].path.column)
         if option.kind == "fold":
             assert need.fold is not None
             return Fold(self.node(option.subs[0].goal), need.fold.group, need.fold.compute)
@@ -210,7 +213,7 @@ class Assembly:
         early = [figures for sub, figures in below if sub.early]
         late = [figures for sub, figures in below if not sub.early]
         own_trips = 1 if option.view is not None else 0
-        if option.kind == "drive":
+        if option.kind in ("drive", "then"):
             trips = sum(figures.trips for figures in late)
             p99 = sum(figures.p99_ms for figures in late)
         else:

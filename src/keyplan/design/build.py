@@ -13,8 +13,10 @@ from keyplan.design.needs import (
     Need,
     computed_need,
     dependents,
+    driven,
+    extreme_row,
     need_of_pattern,
-    path_of,
+    present_then_missing,
     rank_target_need,
     row_by_key,
     row_of_role,
@@ -22,13 +24,12 @@ from keyplan.design.needs import (
     wanted,
     whole_row,
 )
-from keyplan.design.options import Goal, Options, _strip
+from keyplan.design.options import Goal, Options
 from keyplan.design.problem import Problem, Root
 from keyplan.design.statistics import Statistics, peak_rate
 from keyplan.engines.base import Engine, Kind
 from keyplan.engines.work import CostModel, Rejection, ViewFacts
-from keyplan.model.model import Model
-from keyplan.model.pattern import Condition, Outer, Path
+from keyplan.model.model import Model, path_of
 from keyplan.model.write import Write
 from keyplan.plan.view import View
 
@@ -99,14 +100,17 @@ def _all_needs(model: Model, statistics: Statistics) -> Iterator[Need]:
             continue
         seen.add(need)
         yield need
-        stack.extend(_raised(model, need))
+        stack.extend(_raised(model, statistics, need))
 
 
-def _raised(model: Model, need: Need) -> Iterator[Need]:
+def _raised(model: Model, statistics: Statistics, need: Need) -> Iterator[Need]:
     """The needs that answering a need may raise, whatever view is used."""
     here = model.entities[need.entity]
     if need.fold is not None:
         yield replace(need, fold=None)
+        last = extreme_row(model, need)
+        if last is not None:
+            yield last
         return
     yield row_by_key(model, need.entity, need.wants, strong=need.strong)
     asked = {*need.wants, *(str(c.path) for c in need.given if not model.is_many(need.entity, c.path.roles))}
@@ -128,21 +132,10 @@ def _raised(model: Model, need: Need) -> Iterator[Need]:
         chain = tree.role.split(".")
         owner = model.entity_at(need.entity, tuple(chain[:-1]))
         yield rows_of_role(model, owner, chain[-1], tree.select, need.strong)
-    if any(isinstance(operand, Outer) for c in need.given for operand in c.operands):
-        return
-    for name in dict.fromkeys(c.path.roles[0] for c in need.given if c.path.roles):
-        role = here.roles[name]
-        there = tuple(_strip(c) for c in need.given if c.path.roles and c.path.roles[0] == name)
-        rest = tuple(c for c in need.given if not (c.path.roles and c.path.roles[0] == name))
-        wants = wanted(model, role.entity, role.columns if role.many else ())
-        yield Need(role.entity, there, wants, strong=need.strong)
-        other = model.entities[role.entity].key
-        columns = here.key if role.many else role.columns
-        links = tuple(
-            Condition(Path((), column), "=", (Outer(key),))
-            for column, key in zip(columns, role.columns if role.many else other, strict=True)
-        )
-        yield replace(need, given=(*links, *rest), order=(), limit=None, at_least=0.0)
+    for first, then, _, _, _ in driven(model, statistics, need):
+        yield first
+        yield then
+    yield from present_then_missing(model, need) or ()
 
 
 def write_lookups(model: Model, statistics: Statistics, write: Write) -> list[tuple[str, Need, float]]:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, islice
 
 from keyplan.design.match import RANGES, match
-from keyplan.design.needs import Need, path_of, select_paths, term_paths, wanted
+from keyplan.design.needs import Need, select_paths, term_paths, wanted
 from keyplan.design.statistics import CUT_SECONDS, Statistics
 from keyplan.engines.base import Kind
 from keyplan.model.entity import EXPIRES
-from keyplan.model.model import Model
+from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Compute, Condition, Literal, Term
 from keyplan.plan.view import Embed, Measure, Part, View
 
@@ -216,7 +216,7 @@ class Candidates:
             condition
             for condition in need.given
             if not condition.path.roles
-            and condition.op in ("=", "!=", "present")
+            and condition.op in ("=", "!=", "present", "missing")
             and condition.cut is None
             and all(isinstance(operand, Literal) for operand in condition.operands)
             and self.model.entities[entity].columns[condition.path.column].computed is None

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keyplan.design.needs import path_of
 from keyplan.design.statistics import ASSUMED_WORDS, CUT_SECONDS, Statistics, peak_rate
 from keyplan.engines.work import EmbedFacts, ViewFacts
-from keyplan.model.model import Model
+from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Path
 from keyplan.model.types import Type
 from keyplan.model.values import average_bytes

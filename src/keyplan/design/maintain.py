@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from keyplan.design.facts import Facts
 from keyplan.design.match import child_view
-from keyplan.design.needs import Need, dependents, path_of, row_of_role, term_paths, whole_row
+from keyplan.design.needs import Need, dependents, row_of_role, term_paths, whole_row
 from keyplan.design.options import _embedded
 from keyplan.design.statistics import Statistics
 from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, TouchWork, ViewFacts
 from keyplan.model.entity import EXPIRES
-from keyplan.model.model import Model
+from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Condition, Literal
 from keyplan.model.write import Write
 from keyplan.plan.view import View

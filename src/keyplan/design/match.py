@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from keyplan.design.needs import Need, path_of
+from keyplan.design.needs import Need
 from keyplan.design.statistics import CUT_SECONDS, Statistics
 from keyplan.engines.base import Kind
-from keyplan.model.model import Model
+from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Condition, Order
 from keyplan.plan.view import Part, View
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from keyplan.design.candidates import measures_of
 from keyplan.design.match import _equality, _range
-from keyplan.design.needs import Need, path_of
+from keyplan.design.needs import Need
 from keyplan.design.statistics import Statistics
 from keyplan.engines.base import Kind
-from keyplan.model.model import Model
+from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Condition
 from keyplan.plan.view import View
 

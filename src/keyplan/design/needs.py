@@ -5,11 +5,13 @@ Patterns are needs; so is every lookup that a write makes. Options answer needs,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 
-from keyplan.model.entity import EXPIRES
-from keyplan.model.model import Model
+from keyplan.design.statistics import Statistics
+from keyplan.model.entity import EXPIRES, Role
+from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Compute, Condition, Group, Order, Outer, Path, Pattern, Select, Term
 
 
@@ -44,18 +46,6 @@ class Need:
     at_least: float = 0.0
     """The pattern's `rows`: no estimate goes below it."""
     fold: FoldSpec | None = None
-
-
-def path_of(text: str, model: Model, entity: str) -> Path:
-    """The path that a canonical dotted text stands for."""
-    here = model.entities[entity]
-    if text in here.columns:
-        return Path((), text)
-    for role in here.roles.values():
-        if text.startswith(role.name + "."):
-            inner = path_of(text[len(role.name) + 1 :], model, role.entity)
-            return Path((role.name, *inner.roles), inner.column)
-    raise KeyError(text)
 
 
 def need_of_pattern(model: Model, pattern: Pattern) -> Need:
@@ -150,6 +140,114 @@ def computed_need(model: Model, entity: str, column: str, strong: bool) -> Need:
     fold = FoldSpec((), (Compute(column, computed.how, term, kind),))
     wants = wanted(model, step.entity, {computed.column} if computed.column else set())
     return Need(step.entity, given, wants, strong=strong, fold=fold)
+
+
+def driven(model: Model, statistics: Statistics, need: Need) -> Iterator[tuple[Need, Need, float, bool, str]]:
+    """Two needs in place of one with conditions behind a role: the rows there, then the rows here for each of them.
+
+    Yields (outer, inner, inner times per outer call, whether the order survives, role).
+    """
+    if any(isinstance(operand, Outer) for c in need.given for operand in c.operands):
+        return
+    here = model.entities[need.entity]
+    for name in dict.fromkeys(c.path.roles[0] for c in need.given if c.path.roles):
+        role = here.roles[name]
+        behind = [c for c in need.given if c.path.roles and c.path.roles[0] == name]
+        rest = tuple(c for c in need.given if c not in behind)
+        if not role.many and any(c.op == "missing" for c in behind):
+            continue  # rows without such a parent count as well
+        if role.many and any(model.is_many(need.entity, c.path.roles) for c in rest):
+            continue  # two conditions of this kind need two such reads
+        stripped = tuple(stripped_condition(c) for c in behind)
+        other = model.entities[role.entity]
+        found = statistics.matched(role.entity, stripped)
+        if not role.many:
+            links = _links(role.columns, other.key)
+            outer = Need(role.entity, stripped, wanted(model, role.entity, ()), strong=need.strong)
+            at_least = need.at_least / max(1.0, found)
+            if need.order:
+                yield outer, replace(need, given=(*links, *rest), at_least=at_least), max(found, 1e-6), True, name
+            inner = replace(need, given=(*links, *rest), order=(), limit=None, at_least=at_least)
+            yield outer, inner, max(found, 1e-6), not need.order, name
+            continue
+        found = max(found, need.at_least)
+        links = _links(here.key, role.columns)
+        outer = Need(role.entity, stripped, wanted(model, role.entity, role.columns), strong=need.strong)
+        inner = replace(need, given=(*links, *rest), order=(), limit=None, at_least=0.0)
+        yield outer, inner, max(found, 1e-6), False, name
+        order = _seen_from_child(model, need, role)
+        if order and need.limit:
+            wants = wanted(model, role.entity, {*role.columns, *(str(term.path) for term in order)})
+            keep = min(1.0, statistics.matched(need.entity, need.given, need.at_least) / max(found, 1e-9))
+            limit = ceil(need.limit / max(keep, 0.01))
+            # A child whose parent is gone has no order value, and no row here to lead to either.
+            here_only = tuple(Condition(term.path, "present") for term in order if term.path.roles)
+            given = (*stripped, *here_only)
+            sorted_outer = Need(role.entity, given, wants, (), order, limit, need.strong, need.at_least)
+            yield sorted_outer, inner, min(found, float(limit)), True, name
+
+
+def _links(columns: Sequence[str], outer: Sequence[str]) -> tuple[Condition, ...]:
+    pairs = zip(columns, outer, strict=True)
+    return tuple(Condition(Path((), column), "=", (Outer(path),)) for column, path in pairs)
+
+
+def _seen_from_child(model: Model, need: Need, role: Role) -> tuple[Order, ...]:
+    """The need's total order in terms of its children's rows; empty if they cannot tell it."""
+    if not need.order or any(term.path.roles or model.column(need.entity, term.path).computed for term in need.order):
+        return ()
+    if any(model.column(need.entity, term.path).optional for term in need.order):
+        return ()
+    last = need.order[-1].descending
+    named = {term.path.column for term in need.order}
+    total = [
+        *need.order,
+        *(Order(Path((), column), last) for column in model.entities[need.entity].key if column not in named),
+    ]
+    return tuple(Order(model.resolve(role.entity, f"{role.field}.{term.path}"), term.descending) for term in total)
+
+
+def stripped_condition(condition: Condition) -> Condition:
+    """A condition as seen from the row behind its first role."""
+    also = tuple(Path(path.roles[1:], path.column) for path in condition.also)
+    return replace(condition, path=Path(condition.path.roles[1:], condition.path.column), also=also)
+
+
+def present_then_missing(model: Model, need: Need) -> tuple[Need, Need] | None:
+    """An order that begins with a column that may be missing: the rows that have it, then those that lack it."""
+    if not need.order or need.fold is not None:
+        return None
+    first = need.order[0]
+    asked = {str(c.path) for c in need.given}
+    if first.path.roles or str(first.path) in asked or not model.column(need.entity, first.path).optional:
+        return None
+    if model.column(need.entity, first.path).computed is not None:
+        return None
+    have = replace(need, given=(*need.given, Condition(first.path, "present")))
+    rest = need.order[1:] or tuple(
+        Order(Path((), column), first.descending) for column in model.entities[need.entity].key
+    )
+    lack = replace(need, given=(*need.given, Condition(first.path, "missing")), order=rest, at_least=0.0)
+    return have, lack
+
+
+def extreme_row(model: Model, need: Need) -> Need | None:
+    """A single min or max is the first row in that order."""
+    fold = need.fold
+    if fold is None or fold.group or len(fold.compute) != 1 or fold.compute[0].how not in ("min", "max"):
+        return None
+    term = fold.compute[0].term
+    if term is None or term.path is None or model.is_many(need.entity, term.path.roles):
+        return None
+    column = model.column(need.entity, term.path)
+    if column.computed is not None:
+        return None
+    given = need.given
+    asked = {str(c.path) for c in given}
+    if (column.optional or term.path.roles) and str(term.path) not in asked:
+        given = (*given, Condition(term.path, "present"))
+    order = (Order(term.path, fold.compute[0].how == "max"),)
+    return replace(need, fold=None, given=given, order=order, limit=1)
 
 
 def term_paths(term: Term | None) -> set[Path]:

@@ -15,7 +15,9 @@ from keyplan.design.measure import MeasureMatch, match_measures
 from keyplan.design.needs import (
     Need,
     computed_need,
-    path_of,
+    driven,
+    extreme_row,
+    present_then_missing,
     row_by_key,
     row_of_role,
     rows_of_role,
@@ -25,8 +27,8 @@ from keyplan.design.needs import (
 from keyplan.design.statistics import Statistics
 from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
-from keyplan.model.model import Model
-from keyplan.model.pattern import Condition, Outer, Path, Select
+from keyplan.model.model import Model, path_of
+from keyplan.model.pattern import Condition, Outer, Select
 from keyplan.plan.view import Embed, View
 
 NO_LIMIT_MS = 1e9
@@ -41,7 +43,7 @@ class Sub:
     role: str = ""
     """The role chain that it fills in; empty: the row's own missing columns; for a computed column its name."""
     what: str = "row"
-    """row, children, computed, outer, inner, rows."""
+    """row, children, computed, outer, inner, rows, first, second."""
     under: tuple[str, ...] = ()
     select: Select | None = None
     early: bool = False
@@ -53,7 +55,7 @@ class Option:
     """One way to reach a goal."""
 
     kind: str
-    """search, measure, fold, drive."""
+    """search, measure, fold, drive, then."""
     view: View | None
     cost: Cost
     requests: float
@@ -66,7 +68,8 @@ class Option:
     subs: tuple[Sub, ...] = ()
     along: Mapping[str, Select] = field(default_factory=dict)
     sorted: bool = False
-    number: int = -1
+    by_outer: bool = False
+    """drive: the order is that of the outer rows."""
 
 
 @dataclass
@@ -140,6 +143,7 @@ class Options:
         for view, at in self.places[need.entity]:
             self._searched(goal, view, at, depth)
         self._driven(goal, depth)
+        self._in_two(goal, depth)
 
     # rule 1 and 2: search a view, fetch what it lacks
 
@@ -192,7 +196,7 @@ class Options:
             at,
             tuple(along),
         )
-        cost = self.costs.read(work)
+        cost = self._timed(work, goal)
         if cost.p99_ms > goal.budget_ms:
             goal.rejections.append(
                 f"reading '{need.entity}' takes {cost.p99_ms:.0f} ms of {goal.budget_ms:.0f} ms left"
@@ -226,6 +230,13 @@ class Options:
                 found.ordered,
             )
         )
+
+    def _timed(self, work: Work, goal: Goal) -> Cost:
+        """The cost of one execution, and the p99 of all executions that one call makes at once."""
+        cost = self.costs.read(work)
+        if goal.times <= 1:
+            return cost
+        return replace(cost, p99_ms=self.costs.read(replace(work, requests=work.requests * goal.times)).p99_ms)
 
     def _early(self, need: Need, inner: Need) -> Need | None:
         """The inner need with the key that the outer one fixes put in place of the row's, so that it need not wait."""
@@ -358,49 +369,50 @@ class Options:
     # rules 3 and 4: conditions behind a role
 
     def _driven(self, goal: Goal, depth: int) -> None:
-        need, model = goal.need, self.model
-        if any(isinstance(operand, Outer) for c in need.given for operand in c.operands):
-            return
-        roles = dict.fromkeys(c.path.roles[0] for c in need.given if c.path.roles)
-        for name in roles:
-            role = model.entities[need.entity].roles[name]
-            there = [c for c in need.given if c.path.roles and c.path.roles[0] == name]
-            here = [c for c in need.given if c not in there]
-            if not role.many and any(c.op == "missing" for c in there):
-                continue  # rows without such a parent count as well
-            if role.many and any(c.path.roles and model.is_many(need.entity, c.path.roles) for c in here):
-                continue
-            stripped = tuple(_strip(c) for c in there)
-            other = model.entities[role.entity]
-            if role.many:
-                wants = wanted(model, role.entity, role.columns)
-                links = tuple(
-                    Condition(Path((), key), "=", (Outer(column),))
-                    for key, column in zip(model.entities[need.entity].key, role.columns, strict=True)
-                )
-            else:
-                wants = wanted(model, role.entity, ())
-                links = tuple(
-                    Condition(Path((), column), "=", (Outer(key),))
-                    for key, column in zip(other.key, role.columns, strict=True)
-                )
-            outer = Need(role.entity, stripped, wants, strong=need.strong)
-            found = self.statistics.matched(role.entity, stripped)
-            if role.many:
-                found = max(found, need.at_least)
-            inner = replace(need, given=(*links, *here), order=(), limit=None, at_least=need.at_least / max(1.0, found))
-            half = goal.budget_ms / 2 if goal.budget_ms < NO_LIMIT_MS else NO_LIMIT_MS
-            outer_goal = self._goal(outer, goal.times, half, depth + 1)
+        for outer, inner, times, ordered, role in driven(self.model, self.statistics, goal.need):
+            spent = self.costs.round_ms("get") if goal.budget_ms < NO_LIMIT_MS else 0.0
+            outer_goal = self._goal(outer, goal.times, goal.budget_ms - spent, depth + 1)
+            if ordered and outer.order:
+                outer_goal.options = [option for option in outer_goal.options if option.sorted]
             if not outer_goal.options:
                 goal.rejections.extend(outer_goal.rejections[:2])
                 continue
-            inner_goal = self._goal(inner, goal.times * max(found, 1e-6), half, depth + 1)
+            left = goal.budget_ms
+            if left < NO_LIMIT_MS:
+                # Slow ways to the first rows would leave no time for the second: only the fast ones stay.
+                fastest = min(option_p99(option) for option in outer_goal.options)
+                outer_goal.options = [o for o in outer_goal.options if option_p99(o) <= 1.5 * fastest]
+                left -= max(option_p99(option) for option in outer_goal.options)
+            inner_goal = self._goal(inner, goal.times * times, left, depth + 1)
+            if ordered and inner.order:
+                inner_goal.options = [option for option in inner_goal.options if option.sorted]
             if not inner_goal.options:
                 goal.rejections.extend(inner_goal.rejections[:2])
                 continue
-            rows = self.statistics.matched(need.entity, need.given, need.at_least)
-            subs = (Sub(outer_goal, name, "outer"), Sub(inner_goal, "", "inner"))
-            goal.options.append(Option("drive", None, Cost(), 0.0, rows, subs=subs))
+            rows = self.statistics.matched(goal.need.entity, goal.need.given, goal.need.at_least)
+            if ordered and goal.need.limit:
+                rows = min(rows, float(goal.need.limit))
+            subs = (Sub(outer_goal, role, "outer"), Sub(inner_goal, "", "inner"))
+            by_outer = ordered and bool(outer.order)
+            option = Option("drive", None, Cost(), 0.0, rows, subs=subs, sorted=ordered, by_outer=by_outer)
+            goal.options.append(option)
+
+    # an order over a column that may be missing
+
+    def _in_two(self, goal: Goal, depth: int) -> None:
+        """Rows that have the column in its order, then those that lack it."""
+        parts = present_then_missing(self.model, goal.need)
+        if parts is None:
+            return
+        first, second = (self._goal(part, goal.times, goal.budget_ms / 2, depth + 1) for part in parts)
+        first.options = [option for option in first.options if option.sorted]
+        second.options = [option for option in second.options if option.sorted]
+        if not first.options or not second.options:
+            goal.rejections.extend((*first.rejections[:2], *second.rejections[:2]))
+            return
+        rows = self.statistics.matched(goal.need.entity, goal.need.given, goal.need.at_least)
+        subs = (Sub(first, "", "first"), Sub(second, "", "second"))
+        goal.options.append(Option("then", None, Cost(), 0.0, rows, subs=subs, sorted=True))
 
     # rule 6: aggregates
 
@@ -415,7 +427,7 @@ class Options:
             size = self.costs.entry_bytes(view, facts)
             entries = 1.0 if found.get else found.entries / found.spans
             work = Work(view, facts, found.get, found.spans, entries, max(entries, found.entries), size, need.strong)
-            cost = self.costs.read(work)
+            cost = self._timed(work, goal)
             if cost.p99_ms > goal.budget_ms:
                 goal.rejections.append(f"reading the counters takes {cost.p99_ms:.0f} ms of {goal.budget_ms:.0f} ms")
                 continue
@@ -428,6 +440,12 @@ class Options:
             )
 
     def _folded(self, goal: Goal, depth: int) -> None:
+        last = extreme_row(self.model, goal.need)
+        if last is not None:
+            child = self._goal(last, goal.times, goal.budget_ms, depth + 1)
+            child.options = [option for option in child.options if option.sorted]
+            if child.options:
+                goal.options.append(Option("fold", None, Cost(), 0.0, 1.0, subs=(Sub(child, "", "rows"),)))
         rows = replace(goal.need, fold=None)
         child = self._goal(rows, goal.times, goal.budget_ms, depth + 1)
         if not child.options:
@@ -437,10 +455,18 @@ class Options:
         goal.options.append(Option("fold", None, Cost(), 0.0, many, subs=(Sub(child, "", "rows"),)))
 
 
-def _strip(condition: Condition) -> Condition:
-    """A condition as seen from the row behind its first role."""
-    also = tuple(Path(path.roles[1:], path.column) for path in condition.also)
-    return replace(condition, path=Path(condition.path.roles[1:], condition.path.column), also=also)
+def option_p99(option: Option) -> float:
+    """The least p99 with which an option can be carried out."""
+    early = [goal_p99(sub.goal) for sub in option.subs if sub.early]
+    late = [goal_p99(sub.goal) for sub in option.subs if not sub.early]
+    if option.kind in ("drive", "then"):
+        return sum(late)
+    return max([option.cost.p99_ms, *early]) + max(late, default=0.0)
+
+
+def goal_p99(goal: Goal) -> float:
+    """The least p99 with which a goal can be reached."""
+    return min((option_p99(option) for option in goal.options), default=0.0)
 
 
 def _embedded(embeds: Iterable[Embed], above: tuple[str, ...] = ()) -> Iterable[tuple[tuple[str, ...], Embed]]:

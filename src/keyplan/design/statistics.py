@@ -328,7 +328,7 @@ def zipf_top(values: float, exponent: float) -> float:
         if abs(exponent - 1) < 1e-9:
             total += log(values / many)
         else:
-            total += float(values ** (1 - exponent) - many ** (1 - exponent)) / (1 - exponent)
+            total += (float(values) ** (1 - exponent) - float(many) ** (1 - exponent)) / (1 - exponent)
     return min(1.0, 1 / total)
 
 

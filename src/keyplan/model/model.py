@@ -84,9 +84,7 @@ class Model:
             if len(names) == 1:
                 if role.many:
                     raise UnknownPath(f"'{text}' leads to rows of '{role.entity}'; name one of their fields")
-                raise UnknownPath(
-                    f"'{text}' is a composite reference; name its parts: {', '.join(role.columns)}"
-                )
+                raise UnknownPath(f"'{text}' is a composite reference; name its parts: {', '.join(role.columns)}")
             roles.append(name)
             here = self.entities[role.entity]
             names = names[1:]
@@ -110,6 +108,18 @@ class Model:
             if back.many and back.entity == entity and back.field == role:
                 return back
         return None
+
+
+def path_of(text: str, model: Model, entity: str) -> Path:
+    """The path that a canonical dotted text stands for."""
+    here = model.entities[entity]
+    if text in here.columns:
+        return Path((), text)
+    for role in here.roles.values():
+        if text.startswith(role.name + "."):
+            inner = path_of(text[len(role.name) + 1 :], model, role.entity)
+            return Path((role.name, *inner.roles), inner.column)
+    raise KeyError(text)
 
 
 def _shorten(model: Model, entity: str, roles: tuple[str, ...], column: str) -> Path:

@@ -9,6 +9,7 @@ A plan is a tree of these nodes:
     Extend      adds values from other rows to each row, then filters   (fetch by key, children)
     Drive       runs `inner` once per row of `outer`, and joins up the answers
     Intersect   rows that all parts have, by key
+    Then        rows that have a column, in its order, before those that lack it
     Fold        groups and aggregates
 
 Conditions inside a nested plan take values of the row it runs for through `Outer(path)`.
@@ -98,6 +99,18 @@ class Intersect:
 
 
 @dataclass(frozen=True)
+class Then:
+    """The rows of `first`, then those of `second`: rows that have `column`, in its order, before those that lack it.
+
+    Both are ordered; `second` is read only when `first` has no more.
+    """
+
+    first: Node
+    second: Node
+    column: str
+
+
+@dataclass(frozen=True)
 class Fold:
     """Aggregates over rows, or over the entries of a view with measures (`merged`)."""
 
@@ -107,7 +120,7 @@ class Fold:
     merged: bool = False
 
 
-Node = Search | Extend | Drive | Intersect | Fold
+Node = Search | Extend | Drive | Intersect | Then | Fold
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class SQLiteCosts(CostModel):
         # Several point reads share one statement.
         statements = max(1.0, work.requests / 100) if work.get else work.requests
         micros = statements * c.statement + work.requests * c.seek + entries * per_entry
-        worst = statements * c.statement + work.requests * (c.seek + work.most_entries * per_entry)
+        worst = micros + max(0.0, work.most_entries - work.entries) * per_entry
         return Cost(micros / 1000, {"entries": entries}, worst / 1000)
 
     def touch(self, work: TouchWork) -> Cost:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keyplan.engines.work import Rejection, ViewFacts
-from keyplan.model.model import Model
+from keyplan.model.model import Model, path_of
 from keyplan.plan.view import View
 
 
@@ -14,11 +14,13 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     if view.kind == "index":
         if any(part.cut is not None for part in view.parts):
             return Rejection("an index is over plain columns; a range answers a truncation")
-        if any(condition.op not in ("=", "!=", "present") for condition in view.where):
+        if any(condition.op not in ("=", "!=", "present", "missing") for condition in view.where):
             return Rejection("a partial index tests equality and presence only")
         return view
     if view.measures or view.unique or any(part.cut in ("each", "words") for part in view.parts):
         return view
+    if any(path_of(part.path, model, view.entity).roles for part in view.parts):
+        return view  # an order or a condition across a reference, which no index of one table can follow
     here = model.entities[view.entity]
     whole = set(view.holds) == set(here.stored) and tuple(part.path for part in view.parts) == here.key
     return view if whole else Rejection("rows are kept once, in the table of their entity")
