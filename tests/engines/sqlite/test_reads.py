@@ -27,9 +27,7 @@ from tests.engines.sqlite.support import Lab, lab, little_model
 ENTITIES = little_model().entities
 HOME = View("orders", "Order", "table", (), (Part("order_id"),), ENTITIES["Order"].stored)
 NOTES = View("notes", "Note", "table", (), (Part("order"), Part("line")), ENTITIES["Note"].stored)
-BY_USER = View(
-    "by_user", "Order", "index", (), (Part("user"), Part("created_at"), Part("order_id")), (), base="orders"
-)
+BY_USER = View("by_user", "Order", "index", (), (Part("user"), Part("created_at"), Part("order_id")), (), base="orders")
 MIXED = View(
     "mixed",
     "Order",
@@ -183,7 +181,9 @@ def mixed_key(row: dict[str, Any]) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("descending", [False, True])
 @given(data=st.data())
-def test_bounds_over_inverted_parts_are_in_the_order_of_the_key(made: Lab, descending: bool, data: st.DataObject) -> None:
+def test_bounds_over_inverted_parts_are_in_the_order_of_the_key(
+    made: Lab, descending: bool, data: st.DataObject
+) -> None:
     search = Search("mixed", takes=TAKES, descending=descending)
     rows = sorted((row for row in ROWS if row["status"] == "done"), key=mixed_key, reverse=descending)
     lows, highs = (data.draw(st.none() | st.sampled_from(ROWS)) for _ in range(2))
@@ -301,7 +301,10 @@ def test_the_schema_is_a_script_that_runs(made: Lab) -> None:
     (name,) = ENGINE.emit(made.model, made.design, "sql")
     script = ENGINE.emit(made.model, made.design, "sql")[name]
     assert name == "little.sql"
-    assert 'CREATE INDEX "ix_Order_created_at" ON "Order" ("created_at", "order_id") WHERE "status" = \'pending\';' in script
+    assert (
+        'CREATE INDEX "ix_Order_created_at" ON "Order" ("created_at", "order_id") WHERE "status" = \'pending\';'
+        in script
+    )
     assert '"total" INTEGER NOT NULL CONSTRAINT' in script
     with pytest.raises(UnsupportedError, match="no format 'sq'; did you mean 'sql'"):
         ENGINE.emit(made.model, made.design, "sq")

@@ -43,9 +43,14 @@ SCALARS: dict[str, tuple[Type, st.SearchStrategy[Any]]] = {
 OTHERS: dict[str, tuple[Type, st.SearchStrategy[Any]]] = {
     "json": (
         Type("json"),
-        st.recursive(TEXTS | st.integers() | st.booleans(), lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner)),
+        st.recursive(
+            TEXTS | st.integers() | st.booleans(), lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner)
+        ),
     ),
-    **{f"set of {name}": (Type("set", of=type), st.frozensets(some, max_size=4)) for name, (type, some) in SCALARS.items()},
+    **{
+        f"set of {name}": (Type("set", of=type), st.frozensets(some, max_size=4))
+        for name, (type, some) in SCALARS.items()
+    },
     **{
         f"list of {name}": (Type("list", of=type), st.lists(some, max_size=4).map(tuple))
         for name, (type, some) in SCALARS.items()
@@ -73,7 +78,9 @@ def test_values_come_back_as_they_went_in(name: str, data: st.DataObject) -> Non
     found = through(type, values)
     assert found == values
     assert [value.__class__ for value in found] == [value.__class__ for value in values]
-    assert [str(value) for value in found if type.kind == "decimal"] == [str(v) for v in values if type.kind == "decimal"]
+    assert [str(value) for value in found if type.kind == "decimal"] == [
+        str(v) for v in values if type.kind == "decimal"
+    ]
 
 
 @pytest.mark.parametrize("name", SCALARS)

@@ -129,7 +129,9 @@ def test_a_unique_table_refuses_a_second_row(made: Lab) -> None:
 
 def test_a_patch_changes_only_what_it_names(made: Lab) -> None:
     made.write(put_order(7))
-    made.write(patch_order(7, values={"status": "pending", "weight": None}, adds={"stock": 5, "total": Decimal("-0.50")}))
+    made.write(
+        patch_order(7, values={"status": "pending", "weight": None}, adds={"stock": 5, "total": Decimal("-0.50")})
+    )
     before = order(7)
     wanted = {**before, "status": "pending", "weight": None, "stock": before["stock"] + 5}
     assert get_order(made, 7) == {**wanted, "total": before["total"] - Decimal("0.50")}
@@ -294,7 +296,12 @@ def test_sums_are_kept_per_group(made: Lab) -> None:
     day = NOW.date()
 
     def add(**amounts: Any) -> dict[str, Any] | None:
-        names = {"total": "sum(total)", "both": "sum(stock * total)", "last": "max(created_at)", "weight": "sum(weight)"}
+        names = {
+            "total": "sum(total)",
+            "both": "sum(stock * total)",
+            "last": "max(created_at)",
+            "weight": "sum(weight)",
+        }
         adds = {names.get(key, f"${key}"): value for key, value in amounts.items()}
         return made.write(Edit("sums", "add", (day,), adds=adds, returning=True))[0]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from keyplan.engines.sqlite import sql
 from keyplan.engines.sqlite.sql import quote
@@ -48,9 +47,7 @@ class Table:
     view: View
     name: str
     slots: dict[str, Slot]
-    """Every column by the path it has in entries, key parts first."""
-    columns: dict[str, str]
-    """Path to the column's name, not quoted."""
+    """Every column by the path it has in entries, which is its name, key parts first."""
     parts: tuple[KeyPart, ...]
     rows: str
     """ROWID_ALIAS, ROWID or WITHOUT_ROWID."""
@@ -72,7 +69,7 @@ class Table:
         return EXPIRES in self.slots
 
     def column(self, path: str) -> str:
-        return quote(self.columns[path])
+        return quote(self.slots[path].path)
 
     @property
     def hint(self) -> str:
@@ -137,7 +134,6 @@ def part_name(part: Part) -> str:
 def _table(model: Model, view: View, structure: Structure) -> Table:
     if view.embeds:
         raise UnsupportedError(f"view '{view.name}': sqlite has no embedded rows")
-    names: Any = structure.settings.get("columns", {})
     slots: dict[str, Slot] = {}
     for part in view.parts:
         slots[part_name(part)] = Slot(part_name(part), part_type(model, view, part), nullable=False)
@@ -154,20 +150,19 @@ def _table(model: Model, view: View, structure: Structure) -> Table:
         if path not in slots:
             type, nullable = path_type(model, view.entity, path)
             slots[path] = Slot(path, type, nullable)
-    columns = {path: str(names.get(path, path)) for path in slots}
     parts = tuple(
-        KeyPart(name, quote(columns[name]), slots[name], part.descending, name)
+        KeyPart(name, quote(name), slots[name], part.descending, name)
         for part in view.parts
         for name in [part_name(part)]
     )
-    return Table(view, structure.name, slots, columns, parts, str(structure.settings["rows"]), extends)
+    return Table(view, structure.name, slots, parts, str(structure.settings["rows"]), extends)
 
 
 def _index(model: Model, view: View, structure: Structure, table: Table) -> Index:
     parts = []
     terms = []
     for part in view.parts:
-        if part.ways > 1 or part.cut in ("each", "words") or part.path not in table.columns:
+        if part.ways > 1 or part.cut in ("each", "words") or part.path not in table.slots:
             raise UnsupportedError(f"view '{view.name}': a sqlite index cannot have the part '{part}'")
         column, slot = table.column(part.path), table.slots[part.path]
         type = part_type(model, view, part)

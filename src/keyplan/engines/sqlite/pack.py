@@ -33,11 +33,7 @@ def pack(model: Model, views: Sequence[View]) -> tuple[Structure, ...]:
     for view in sorted((view for view in views if not view.base), key=lambda view: view.name not in homes):
         name = _free(view.entity if view.name in homes else _table_name(view), taken)
         names[view.name] = name
-        settings: dict[str, object] = {"rows": row_storage(model, view)}
-        columns = _column_names(view)
-        if columns:
-            settings["columns"] = columns
-        structures.append(Structure(name, "table", (view.name,), settings))
+        structures.append(Structure(name, "table", (view.name,), {"rows": row_storage(model, view)}))
     for view in views:
         if view.base:
             name = _free(_index_name(model, view), taken)
@@ -85,19 +81,6 @@ def row_bytes(model: Model, view: View) -> float:
             share = item.optional if item is not None and item.optional is not None else 1.0
             sizes[path] = average_bytes(type) * share
     return sum(sizes.values()) + len(sizes)
-
-
-def _column_names(view: View) -> dict[str, str]:
-    """The columns that cannot bear their path as a name, because SQLite's names know no case."""
-    taken: set[str] = set()
-    renamed = {}
-    paths = [part_name(part) for part in view.parts]
-    paths += [COUNT] if view.measures else []
-    for path in dict.fromkeys((*paths, *(measure.name for measure in view.measures), *view.holds)):
-        name = _free(path, taken)
-        if name != path:
-            renamed[path] = name
-    return renamed
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -94,7 +94,7 @@ def _row(table: Table, edit: Edit) -> str:
 
 def _path(column: str, table: Table) -> str:
     """The path of a column that SQLite calls `Table.column`."""
-    return next((path for path, name in table.columns.items() if column == f"{table.name}.{name}"), column)
+    return column.removeprefix(f"{table.name}.")
 
 
 def _unique_fields(message: str, table: Table) -> list[str] | None:
@@ -102,7 +102,7 @@ def _unique_fields(message: str, table: Table) -> list[str] | None:
     listed = message.partition(": ")[2]
     for index in table.indexes:
         if index.view.unique:
-            columns = [f"{table.name}.{table.columns[part.column]}" for part in index.parts if part.column]
+            columns = [f"{table.name}.{part.column}" for part in index.parts if part.column]
             if listed in (", ".join(columns), f"index '{index.name}'"):
                 return [part.path for part in index.parts]
     return None

@@ -1,0 +1,146 @@
+"""What `apply` does to a file, and what it refuses."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path as File
+
+import pytest
+
+from keyplan.engines.sqlite import ENGINE
+from keyplan.engines.sqlite.changes import design_hash
+from keyplan.errors import ConflictError, DesignMismatchError, UnsupportedError
+from keyplan.model.load import parse_model
+from keyplan.plan.view import Part, View
+from tests.engines.sqlite.support import apply, design_of, drive, lab, little_model
+from tests.engines.sqlite.test_reads import BY_USER, FLAGGED, HOME, NOTES, PENDING
+
+MODEL = little_model()
+COPY = View("copy", "Order", "table", (), (Part("user"), Part("order_id")), ("user", "order_id", "total", "user.name"))
+
+
+def test_a_new_file_gets_everything_once(tmp_path: File) -> None:
+    port = ENGINE.connect(f"sqlite:{tmp_path}/x.db", MODEL, None)
+    design = design_of(MODEL, (HOME, BY_USER, NOTES, COPY))
+    assert apply(MODEL, design, port) == [
+        "create table Order",
+        "create table Note",
+        "create table Order_by_user_order_id",
+        "create index ix_Order_user_created_at",
+        "record the design in keyplan_design",
+    ]
+    assert apply(MODEL, design, port) == []
+    found = drive(ENGINE.inspect(MODEL, design), port)
+    assert (found.design_hash, found.lock) == (design_hash("lock 1"), "lock 1")
+    assert set(found.found["tables"]) == {"Order", "Note", "Order_by_user_order_id"}
+    port.close()
+
+
+def test_another_design_changes_indexes_and_says_what_loses_rows(tmp_path: File) -> None:
+    port = ENGINE.connect(f"sqlite:{tmp_path}/x.db", MODEL, None)
+    apply(MODEL, design_of(MODEL, (HOME, BY_USER, NOTES, COPY)), port)
+    other = design_of(MODEL, (HOME, FLAGGED, PENDING))
+    found = drive(ENGINE.inspect(MODEL, other), port)
+    steps = ENGINE.changes(MODEL, other, "lock 2", found)
+    assert [(step.summary, step.destructive) for step in steps] == [
+        ("drop index ix_Order_user_created_at", False),
+        ("drop table Note, with all its rows", True),
+        ("drop table Order_by_user_order_id, whose rows can be made again", False),
+        ("create index ix_Order_flagged", False),
+        ("create index ix_Order_created_at", False),
+        ("record the design in keyplan_design", False),
+    ]
+    for step in steps:
+        if not step.destructive:
+            drive(step.run(), port)
+    found = drive(ENGINE.inspect(MODEL, other), port)
+    assert set(found.found["tables"]) == {"Order", "Note"}
+    assert found.design_hash == design_hash("lock 2")
+    assert [step.summary for step in ENGINE.changes(MODEL, other, "lock 2", found)][:1] == [
+        "drop table Note, with all its rows"
+    ]
+    assert apply(MODEL, other, port, "lock 2")[-1] == "record the design in keyplan_design"
+    assert apply(MODEL, other, port, "lock 2") == []
+    port.close()
+
+
+def test_steps_are_done_together_or_not_at_all(tmp_path: File) -> None:
+    port = ENGINE.connect(f"sqlite:{tmp_path}/x.db", MODEL, None)
+    design = design_of(MODEL, (HOME, NOTES))
+    for step in ENGINE.changes(MODEL, design, "lock", drive(ENGINE.inspect(MODEL, design), port))[:-1]:
+        drive(step.run(), port)
+    assert drive(ENGINE.inspect(MODEL, design), port).found["tables"] == {}
+    port.close()
+
+
+def test_two_processes_may_apply_the_same_design_but_not_two(tmp_path: File) -> None:
+    port = ENGINE.connect(f"sqlite:{tmp_path}/x.db", MODEL, None)
+    design = design_of(MODEL, (HOME, BY_USER))
+    empty = drive(ENGINE.inspect(MODEL, design), port)
+    for lock in ("lock 1", "lock 1"):
+        for step in ENGINE.changes(MODEL, design, lock, empty):
+            drive(step.run(), port)
+    *early, last = ENGINE.changes(MODEL, design, "lock 2", empty)
+    for step in early:
+        drive(step.run(), port)
+    with pytest.raises(ConflictError, match="another process"):
+        drive(last.run(), port)
+    port.close()
+
+
+def test_tables_that_are_not_ours_are_left_alone(tmp_path: File) -> None:
+    file = tmp_path / "x.db"
+    with sqlite3.connect(file) as raw:
+        raw.execute('CREATE TABLE "order" (x)')
+        raw.execute("CREATE TABLE other (x)")
+        raw.execute("CREATE INDEX mine ON other (x)")
+    port = ENGINE.connect(f"sqlite:{file}", MODEL, None)
+    with pytest.raises(DesignMismatchError, match="a table 'order' that keyplan did not make"):
+        apply(MODEL, design_of(MODEL, (HOME,)), port)
+    apply(MODEL, design_of(MODEL, (NOTES,)), port)
+    assert port.send([("SELECT count(*) FROM sqlite_master WHERE name IN ('other', 'mine')", ())]) == [[(2,)]]
+    port.close()
+
+
+def test_a_design_of_another_model_or_layout_is_refused(tmp_path: File) -> None:
+    port = ENGINE.connect(f"sqlite:{tmp_path}/x.db", MODEL, None)
+    apply(MODEL, design_of(MODEL, (HOME,)), port)
+    other = replace(MODEL, name="big")
+    with pytest.raises(DesignMismatchError, match="a design of the model 'little', not of 'big'"):
+        apply(other, design_of(other, (HOME,)), port)
+    moved = replace(HOME, sort=(Part("user"), Part("order_id")))
+    with pytest.raises(DesignMismatchError, match="'Order' is laid out for another design"):
+        apply(MODEL, design_of(MODEL, (moved,)), port)
+    port.close()
+
+
+def test_names_are_free_and_none_that_sqlite_keeps_to_itself() -> None:
+    model = parse_model(
+        "keyplan: 1\nname: names\nentities:\n"
+        "  sqlite_x: {count: 1k, fields: {id: 'int, key'}}\n"
+        "  keyplan_design: {count: 1k, fields: {id: 'string, key', n: int}}\n"
+        "  Keyplan_Design_by_n_id: {count: 1k, fields: {id: 'string, key'}}\n"
+        "patterns:\n  one: {find: sqlite_x, where: 'id = :id', rate: 1/s}\n"
+    )
+    views = [View(name, name, "table", (), (Part("id"),), entity.stored) for name, entity in model.entities.items()]
+    views.append(View("by_n", "keyplan_design", "table", (), (Part("n"), Part("id")), ("id", "n")))
+    made = lab(views, model=model)
+    names = ["_sqlite_x", "keyplan_design_2", "Keyplan_Design_by_n_id", "keyplan_design_by_n_id_2"]
+    assert [structure.name for structure in made.design.structures] == names
+    made.port.close()
+
+
+def test_rows_are_stored_by_key_where_they_are_small() -> None:
+    long = View("long", "Note", "table", (), (Part("order"), Part("line")), MODEL.entities["Note"].stored)
+    numbered = View("n", "Session", "table", (), (Part("session_id"),), MODEL.entities["Session"].stored)
+    small = View("s", "User", "table", (), (Part("user_id"),), MODEL.entities["User"].stored)
+    rows = [structure.settings["rows"] for structure in ENGINE.pack(MODEL, (long, numbered, small), {})]
+    assert rows == ["rowid", "alias", "without"]
+
+
+def test_an_index_cannot_have_what_sqlite_cannot_keep() -> None:
+    for part in (Part("tags", cut="each"), Part("", ways=4), Part("user.name")):
+        bad = View("bad", "Order", "index", (), (part, Part("order_id")), (), base="orders")
+        with pytest.raises(UnsupportedError, match="cannot have the part"):
+            ENGINE.codec(MODEL, design_of(MODEL, (HOME, bad)))
