@@ -284,15 +284,28 @@ class EntityReader(FieldReader):
         columns = {column: head if len(key) == 1 else f"{head}.{column}" for column in key}
         if not rest:
             return list(columns.values())
-        wanted = [written for column, written in columns.items() if column == rest or column.startswith(rest + ".")]
-        if not wanted and len(key) == 1 and rest.startswith(key[0] + "."):
-            wanted = list(columns.values())
+        wanted = [columns[column] for column in self.inside_key(target, rest, drafts, done)]
         if not wanted:
             self.report.add(
                 self.part_node(drafts[name], part),
                 f"'{shown(part)}' is not inside the key of '{target}'{self.report.near(rest, key)}",
             )
         return wanted
+
+    def inside_key(
+        self, name: str, path: str, drafts: dict[str, EntityDraft], done: dict[str, tuple[str, ...]]
+    ) -> list[str]:
+        """The columns of an entity's key that a path means: `room` and `room.code` are the same column."""
+        key = done.get(name, ())
+        direct = [column for column in key if column == path or column.startswith(path + ".")]
+        head, _, rest = path.partition(".")
+        item = drafts[name].entity.fields.get(head)
+        if direct or not rest or item is None or item.target is None or head not in {c.partition(".")[0] for c in key}:
+            return direct
+        inner = done.get(item.target, ())
+        found = self.inside_key(item.target, rest, drafts, done)
+        written = [head if len(inner) == 1 else f"{head}.{column}" for column in found]
+        return [column for column in written if column in key]
 
     def stand_in(self, draft: EntityDraft) -> None:
         """Gives some key to an entity whose own is broken, so that the rest can be checked."""

@@ -370,7 +370,7 @@ class FieldReader(Reader):
 
     def valued_mark(self, item: Field, mark: str, texts: list[str], node: Node) -> dict[str, object]:
         text = Text(node.line, node.path, " ".join(texts))
-        if not texts or (len(texts) > 1 and mark != "skew"):
+        if not texts or (len(texts) > 1 and mark in ("from", "as")):
             self.report.add(node, f"the mark '{mark}' takes one value, not {len(texts)}")
             return {}
         if mark in ("optional", "top"):
