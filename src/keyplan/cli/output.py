@@ -27,11 +27,16 @@ def design_text(document: Document) -> str:
     return "\n".join(lines).rstrip()
 
 
-def money(value: float, unit: str) -> str:
-    """A cost in its unit: dollars where it is money, else the engine's own measure."""
-    if "usd" in unit.lower():
-        return f"${value:,.2f}" if value >= 1 or value == 0 else f"${value:.2g}"
-    return number(value)
+def _is_money(unit: str) -> bool:
+    return "$" in unit or "usd" in unit.lower()
+
+
+def _cost(value: float, unit: str) -> str:
+    return f"{value:,.2f}" if _is_money(unit) else number(value, 2 if value < 1 else 3)
+
+
+def _cost_title(unit: str) -> str:
+    return "$/month" if _is_money(unit) else unit.split()[-1]
 
 
 def _summary(document: Document) -> str:
@@ -42,41 +47,41 @@ def _summary(document: Document) -> str:
         f"{goal['candidates']} candidates, {goal['seconds']:.1f} s"
     )
     size = sum(view["bytes"] for structure in document["structures"] for view in structure["views"])
-    unit = goal["unit"]
-    cost = f"{money(goal['value'], unit)} a month" if "usd" in unit.lower() else f"{number(goal['value'])} {unit}"
+    cost = f"${goal['value']:,.2f} a month" if _is_money(goal["unit"]) else f"{number(goal['value'])} {goal['unit']}"
     return heading(left, f"{cost}, {format_bytes(size)}")
 
 
 def _structures(document: Document) -> list[str]:
     unit = document["objective"]["unit"]
-    cost = "$/month" if "usd" in unit.lower() else "cost"
-    head = ["structure", "partition", "sort", "holds", "rows", "size", cost]
+    views = [view for structure in document["structures"] for view in structure["views"]]
+    # An engine whose keys are one sorted sequence has no partitions to speak of.
+    split = any(view["partition"] for view in views)
+    head = ["structure", *(["partition", "sort"] if split else ["key"]), "holds", "rows", "size", _cost_title(unit)]
     rows = []
     for structure in document["structures"]:
-        views = structure["views"]
         title = f"{structure['kind']} {structure['name']}"
-        if len(views) != 1:
-            rows.append([title, *[""] * 6])
-        for view in views:
-            name = f"  {_view_name(view)}" if len(views) != 1 else title
+        shared = len(structure["views"]) != 1
+        if shared:
+            rows.append([title, *[""] * (len(head) - 1)])
+        for view in structure["views"]:
+            partition, sort = (_parts(view[part], view["entity"]) for part in ("partition", "sort"))
             rows.append(
                 [
-                    name,
-                    _parts(view["partition"], view["entity"]),
-                    _parts(view["sort"], view["entity"]),
-                    _holds(view),
-                    format_count(view["rows"]),
+                    f"  {view['entity']}" if shared else title,
+                    *([partition, sort] if split else [sort]),
+                    _holds(view, document),
+                    _count(view["rows"]),
                     format_bytes(view["bytes"]),
-                    money(view["cost"], unit).lstrip("$"),
+                    _cost(view["cost"], unit),
                 ]
             )
-    return [*table(head, rows, right=f"rows size {cost}"), ""]
+    wrapped = "partition sort key holds"
+    return [*table(head, rows, right=f"rows size {_cost_title(unit)}", wrap=wrapped), ""]
 
 
-def _view_name(view: Document) -> str:
-    sparse = view.get("sparse")
-    extra = f", {sparse}" if isinstance(sparse, str) else ", sparse" if sparse else ""
-    return f"{view['entity']}{extra}"
+def _count(rows: float) -> str:
+    """Rows in three digits: 300k, 1.2M."""
+    return format_count(float(f"{rows:.3g}")) if rows >= 1 else number(rows)
 
 
 def _parts(parts: Sequence[str], entity: str) -> str:
@@ -85,17 +90,20 @@ def _parts(parts: Sequence[str], entity: str) -> str:
 
 def _short(path: str, entity: str) -> str:
     """`Order.user.name` without the entity it starts from."""
-    return path.replace(f"{entity}.", "")
+    return path.removeprefix(f"{entity}.")
 
 
-def _holds(view: Document) -> str:
+def _holds(view: Document, document: Document) -> str:
+    """What an entry has besides its key, and which rows have one."""
     entity = view["entity"]
-    copies = [path for path in view["holds"] if _short(path, entity).count(".")]
-    own = len(view["holds"]) - len(copies)
-    said = [view["projection"].lower()] if view.get("projection") else [f"{own} fields"]
-    said += [f"+ {_short(path, entity)}" for path in copies]
-    said += [f"with {embed if isinstance(embed, str) else embed['role']}" for embed in view.get("embeds") or ()]
-    return " ".join(said)
+    keyed = {part.removesuffix(" desc") for part in (*view["partition"], *view["sort"])}
+    more = [_short(path, entity) for path in view["holds"] if path not in keyed]
+    if document.get("homes", {}).get(entity) == view["name"]:
+        more = ["all"]
+    said = ", ".join(more) or "keys"
+    said += "".join(f", with {embed['role']}" for embed in view["embeds"])
+    only = " and ".join(view["sparse"])
+    return f"{said} where {only}" if only else said
 
 
 def _patterns(document: Document) -> list[str]:
@@ -103,58 +111,74 @@ def _patterns(document: Document) -> list[str]:
     rows, unserved = [], []
     for name, plan in document["patterns"].items():
         if not plan["served"]:
-            unserved.append(f"unserved: {name}: {plan.get('reason', '')}")
+            unserved += _unserved(name, plan)
             continue
+        budget = plan.get("p99_budget_ms")
         rows.append(
             [
                 name,
-                "; ".join(_step(step) for step in plan["steps"]),
-                number(sum(step.get("requests") or 0 for step in plan["steps"])),
-                number(plan["round_trips"]),
-                number(plan["rows"]),
-                _per_call(plan["cost"], unit),
-                f"{number(plan['p99_ms'])} ms",
+                "\n".join(_steps(plan["steps"])),
+                _count(plan["requests"]),
+                _count(plan["rows"]),
+                _cost(plan["cost"] * plan["rate"], unit),
+                f"{number(plan['p99_ms'], 2)}{f' of {number(budget)}' if budget else ''} ms",
             ]
         )
-    head = ["pattern", "how", "requests", "trips", "rows", _cost_title(unit), "p99"]
-    lines = [*table(head, rows, right=f"requests trips rows {_cost_title(unit)} p99"), ""] if rows else []
-    return [*lines, *unserved, *([""] if unserved else [])]
+    head = ["pattern", "how", "requests", "rows", _cost_title(unit), "p99"]
+    right = f"requests rows {_cost_title(unit)} p99"
+    return [*(table(head, rows, right=right, wrap="how") if rows else []), *([""] if rows else []), *unserved]
 
 
-def _cost_title(unit: str) -> str:
-    return "$/M" if "usd" in unit.lower() else "cost"
+def _unserved(name: str, plan: Document) -> list[str]:
+    lines = [f"unserved: {name}: {plan['reason']}"]
+    if plan.get("change"):
+        lines.append(f"  it would be served if you {plan['change']}")
+    return [*lines, ""]
 
 
-def _per_call(cost: float, unit: str) -> str:
-    return number(cost * 1e6) if "usd" in unit.lower() else number(cost)
-
-
-def _step(step: Document) -> str:
-    where = ", ".join(step.get("where") or ())
-    return f"{step['op']} {step.get('on') or ''}{': ' if where else ''}{where}".strip()
+def _steps(steps: Sequence[Document]) -> list[str]:
+    """A line per step, in the words of the document; the same step for several fields is said once."""
+    told: dict[str, list[str]] = {}
+    for step in steps:
+        if step["op"] == "aggregate" and step.get("for"):
+            continue  # a computed field says so by itself
+        said = f"{step['op'].replace('_', ' ')} {step.get('on') or ''}".strip()
+        where = " and ".join(step.get("where") or ())
+        by = ", ".join(step.get("by") or ())
+        line = said + (f": {where}" if where else "") + (f" by {by}" if by else "")
+        told.setdefault(line, []).extend([step["for"]] if step.get("for") else [])
+    return [f"{line}, for {', '.join(fields)}" if fields else line for line, fields in told.items()]
 
 
 def _writes(document: Document) -> list[str]:
     unit = document["objective"]["unit"]
-    rows = []
+    rows, unserved = [], []
     for name, plan in document["writes"].items():
-        touches = []
+        if not plan.get("served", True):
+            unserved += _unserved(name, plan)
+            continue
+        touched: dict[str, float] = {}
         for touch in plan["touches"]:
-            count = touch["puts"] + touch["deletes"]
-            touches.append(touch["view"] + (f" ×{number(count)}" if count != 1 else ""))
+            touched[touch["on"]] = touched.get(touch["on"], 0) + touch["puts"] + touch["deletes"]
+        reads = sum(step.get("requests") or 0 for step in plan["steps"] if step["op"] != "write")
         rows.append(
-            [name, ", ".join(touches) or "·", plan["how"], number(plan["round_trips"]), _per_call(plan["cost"], unit)]
+            [
+                name,
+                ", ".join(f"{on} ×{number(count)}" if count != 1 else on for on, count in touched.items()) or "·",
+                plan["how"],
+                _count(reads),
+                _count(sum(touched.values())),
+                _cost(plan["cost"] * plan["rate"], unit),
+            ]
         )
-    head = ["write", "touches", "how", "trips", _cost_title(unit)]
-    return [*table(head, rows, right=f"trips {_cost_title(unit)}"), ""] if rows else []
+    head = ["write", "touches", "how", "reads", "writes", _cost_title(unit)]
+    right = f"reads writes {_cost_title(unit)}"
+    return [*(table(head, rows, right=right, wrap="touches") if rows else []), *([""] if rows else []), *unserved]
 
 
 def _findings(document: Document) -> list[str]:
     lines = []
     for finding in document["findings"]:
-        if isinstance(finding, str):
-            lines.append(finding)
-            continue
         fix = f"; {finding['fix']}" if finding.get("fix") else ""
         lines.append(f"{finding['severity']}: {finding['path']}: {finding['message']}{fix}")
     return lines

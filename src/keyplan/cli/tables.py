@@ -5,10 +5,14 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Sequence
+from decimal import Decimal
+from textwrap import wrap as wrap_text
 
 GAP = "  "
 NARROWEST = 8
 """No column is squeezed below this to make a table fit."""
+COMFORTABLE = 24
+"""Columns that wrap give way first, down to this."""
 
 
 def width() -> int:
@@ -16,29 +20,47 @@ def width() -> int:
     return max(60, min(shutil.get_terminal_size().columns, 140)) if sys.stdout.isatty() else 120
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: str = "", fit: int | None = None) -> list[str]:
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, right: str = "", wrap: str = "", fit: int | None = None
+) -> list[str]:
     """Lines of aligned columns; the titles in `right` (separated by spaces) are aligned right.
 
-    Where the lines would be wider than `fit`, the widest columns are cut, and what was cut ends in `…`.
+    Where the lines would be wider than `fit`, the widest columns are made narrower. What does not fit into a column is
+    cut and ends in `…`, or goes on in the next line if the column is in `wrap`. A newline in a cell of such a column
+    begins a new line, too.
     """
-    sizes = [max(len(row[index]) for row in (head, *rows)) for index in range(len(head))]
+    wrapped, rights = set(wrap.split()), set(right.split())
+    sizes = [max(len(line) for row in (head, *rows) for line in row[index].split("\n")) for index in range(len(head))]
     spare = (width() if fit is None else fit) - sum(sizes) - len(GAP) * (len(head) - 1)
-    while spare < 0 and max(sizes) > NARROWEST:
-        widest = sizes.index(max(sizes))
-        second = max((size for index, size in enumerate(sizes) if index != widest), default=NARROWEST)
-        cut = min(-spare, max(1, sizes[widest] - max(second, NARROWEST)))
-        sizes[widest] -= cut
-        spare += cut
-    rights = set(right.split())
+    while spare < 0:
+        loose = [index for index, title in enumerate(head) if title in wrapped and sizes[index] > COMFORTABLE]
+        widest = max(loose or range(len(head)), key=lambda index: sizes[index])
+        if sizes[widest] <= NARROWEST:
+            break
+        sizes[widest] -= 1
+        spare += 1
     lines = []
     for row in (head, *rows):
-        cells = [_shortened(text, size) for text, size in zip(row, sizes, strict=True)]
-        lines.append(
-            GAP.join(
-                cell.rjust(size) if title in rights else cell.ljust(size)
-                for cell, size, title in zip(cells, sizes, head, strict=True)
-            ).rstrip()
-        )
+        cells = [
+            _broken(text, size) if title in wrapped else [_shortened(text, size)]
+            for text, size, title in zip(row, sizes, head, strict=True)
+        ]
+        for number in range(max(map(len, cells))):
+            texts = [cell[number] if number < len(cell) else "" for cell in cells]
+            lines.append(
+                GAP.join(
+                    text.rjust(size) if title in rights else text.ljust(size)
+                    for text, size, title in zip(texts, sizes, head, strict=True)
+                ).rstrip()
+            )
+    return lines
+
+
+def _broken(text: str, size: int) -> list[str]:
+    """The lines of a cell; what goes on is indented a little."""
+    lines: list[str] = []
+    for paragraph in text.split("\n"):
+        lines += wrap_text(paragraph, size, subsequent_indent="  ", break_on_hyphens=False) or [""]
     return lines
 
 
@@ -57,9 +79,7 @@ def number(value: float, digits: int = 3) -> str:
     if abs(value) >= 10 ** (digits - 1):
         return f"{value:,.0f}"
     text = f"{value:.{digits}g}"
-    if "e" in text:
-        return text if abs(value) < 1e-6 else f"{value:.8f}".rstrip("0")
-    return text
+    return f"{Decimal(text):f}" if "e" in text and abs(value) >= 1e-6 else text
 
 
 def heading(left: str, right: str, *, fit: int | None = None) -> str:
