@@ -1,15 +1,20 @@
 """DynamoDB's limits, prices and latencies: each number once, with its source.
 
-Sources, all read in November 2026:
-- constraints: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
-- quotas: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
-- sizes: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
-- transactions: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html
-- partitions: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
-- pricing: https://aws.amazon.com/dynamodb/pricing/ (on demand and provisioned, us-east-1, Standard table class)
+Documentation below https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/, as of November 2026:
+- constraints: Constraints.html
+- quotas: ServiceQuotas.html
+- sizes: CapacityUnitCalculations.html
+- transactions: transaction-apis.html
+- partitions: warm-throughput-scenarios.html
 
-DynamoDB counts in binary units: 1 KB = 1,024 B, 1 GB = 2^30 B (constraints). AWS's own tools disagree on the length of
-a month; here it has 730 hours = 2,628,000 s, as in the AWS Pricing Calculator.
+How sure we are. Seen there again when this file was written: binary units, key sizes, INCLUDE attributes, the 10 GB
+of an item collection, unit sizes and their factors, item sizes and overhead, transactions, partition throughput,
+units per table. The other limits were read earlier in AWS's documentation or its last public guide. Prices are not:
+AWS's page fills them in by script. Those on demand and of storage come from AWS's open tools, and the provisioned
+ones are second-hand; check them against https://aws.amazon.com/dynamodb/pricing/ before money depends on them.
+
+DynamoDB counts in binary units: 1 KB = 1,024 B, 1 GB = 2^30 B (constraints). AWS's own tools disagree on the length
+of a month; here it has 730 hours = 2,628,000 s, as in https://aws.amazon.com/calculator/calculator-assumptions.
 """
 
 from __future__ import annotations
@@ -89,27 +94,26 @@ class Prices:
 
     region: str = "us-east-1"
     on_demand_per_read_unit: float = 0.125e-6
-    """$0.125 per million (pricing)."""
+    """$0.125 per million (AWS's open tools)."""
     on_demand_per_write_unit: float = 0.625e-6
-    """$0.625 per million (pricing)."""
+    """$0.625 per million (AWS's open tools)."""
     provisioned_per_read_unit_hour: float = 0.00013
-    """Per unit of capacity and hour (pricing)."""
+    """Per unit of capacity and hour (second-hand)."""
     provisioned_per_write_unit_hour: float = 0.00065
-    """Per unit of capacity and hour (pricing)."""
+    """Per unit of capacity and hour (second-hand)."""
     storage_per_gb_month: float = 0.25
-    """Per 2^30 bytes and month (pricing)."""
+    """Per 2^30 bytes and month (AWS's open tools)."""
     storage_free_gb: float = 25.0
-    """Per account and month, not per table; counted once per design (pricing)."""
+    """Per account and month, not per table; counted once per design (AWS's open tools)."""
     autoscaling_target: float = 0.7
-    """Share of the provisioned capacity that autoscaling aims at; its default."""
+    """Share of the provisioned capacity that autoscaling aims at; as in NoSQL Workbench's exports."""
 
 
 @dataclass(frozen=True)
 class Latencies:
     """p99 milliseconds seen by a client in the same region.
 
-    Working assumptions, not AWS's figures: AWS publishes "single-digit milliseconds" only. `calibrate` replaces them
-    by measured ones.
+    Working assumptions, neither AWS's figures nor measured on AWS; `calibrate` replaces them by measured ones.
     """
 
     get_ms: float = 6.0
