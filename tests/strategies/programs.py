@@ -166,7 +166,7 @@ def _call(database: Database, name: str, arguments: Mapping[str, Any], cursor: A
 
 
 @st.composite
-def rows(draw: st.DrawFn, model: Model, most: int = 10) -> list[tuple[str, dict[str, Any]]]:
+def rows(draw: st.DrawFn, model: Model, most: int = 14) -> list[tuple[str, dict[str, Any]]]:
     """Rows that load without a conflict, those of referenced entities mostly first."""
     database = Database(model, Clock())
     kept: list[tuple[str, dict[str, Any]]] = []
@@ -183,7 +183,7 @@ def rows(draw: st.DrawFn, model: Model, most: int = 10) -> list[tuple[str, dict[
 
 @st.composite
 def operations(
-    draw: st.DrawFn, model: Model, loaded: Sequence[tuple[str, Mapping[str, Any]]] = (), most: int = 10
+    draw: st.DrawFn, model: Model, loaded: Sequence[tuple[str, Mapping[str, Any]]] = (), most: int = 16
 ) -> list[Operation]:
     """Calls one after another, each drawn with the rows before its eyes."""
     clock = Clock()
@@ -212,7 +212,7 @@ def operations(
 
 
 @st.composite
-def programs(draw: st.DrawFn, most_entities: int = 4, most_rows: int = 10, most_operations: int = 10) -> Program:
+def programs(draw: st.DrawFn, most_entities: int = 4, most_rows: int = 14, most_operations: int = 16) -> Program:
     """A model with rows and operations."""
     text = draw(models(most_entities))
     model = parse_model(text)

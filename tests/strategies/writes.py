@@ -23,7 +23,9 @@ def writes(draw: st.DrawFn, model: Model, most: int = 5) -> dict[str, Any]:
         found[f"make_{name.lower()}"] = {"create": name, **_children(draw, model, entity)}
     for number in range(1, draw(st.integers(1, most)) + 1):
         entity = draw(st.sampled_from(list(model.entities.values())))
-        kind = draw(st.sampled_from(["update", "delete", "upsert", "update", "change", "update rows", "delete rows"]))
+        kind = draw(
+            st.sampled_from(["update", "delete", "upsert", "update", "change", "change", "update rows", "delete rows"])
+        )
         write = _write(draw, model, entity, kind)
         found[f"write{number}"] = write if write is not None else {"upsert": entity.name}
     return found
@@ -91,7 +93,7 @@ def _changes(
     if is_upsert and any(_needed(entity, column) and column not in free for column in entity.columns.values()):
         return None
     added: list[Column] = []
-    if numbers and chance(draw, 1):
+    if numbers and not chance(draw, 2):
         added = [draw(st.sampled_from(numbers))]
     others = [column for column in free if column not in added]
     sets: dict[str, Any] = {}

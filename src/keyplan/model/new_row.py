@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from keyplan.errors import ArgumentError
 from keyplan.model.arguments import check_names, field_values, missing_arguments
@@ -21,7 +22,7 @@ from keyplan.model.identifiers import new_ulid, new_uuid
 from keyplan.model.model import Model
 from keyplan.model.pattern import Path
 from keyplan.model.types import Type
-from keyplan.model.values import canonical
+from keyplan.model.values import canonical, checker
 
 NewId = Callable[[Type, datetime], Any]
 """Makes a new uuid or ulid at a moment."""
@@ -29,7 +30,7 @@ NewId = Callable[[Type, datetime], Any]
 _LAST = datetime.max.replace(microsecond=999_000, tzinfo=UTC)
 
 
-@dataclass
+@dataclass(slots=True)
 class NewRow:
     """A row as it will be, with all its stored columns, and the rows that are created along with it."""
 
@@ -46,7 +47,7 @@ class NewRow:
     children: dict[str, list[NewRow]] = field(default_factory=dict)
 
     def key(self, entity: Entity) -> tuple[Any, ...]:
-        return tuple(self.values[column] for column in entity.key)
+        return tuple([self.values[column] for column in entity.key])
 
 
 def generate(type: Type, now: datetime) -> Any:
@@ -65,7 +66,7 @@ def row_from_arguments(
     new_id: NewId = generate,
 ) -> NewRow:
     """The row that the arguments of a create or upsert describe, with its children."""
-    return _Maker(model, label, now, new_id).row(entity, arguments, children or {}, "", None)
+    return row_maker(model, entity, children).row(label, arguments, now, new_id)
 
 
 def row_from_columns(
@@ -82,9 +83,7 @@ def row_from_columns(
 
     Columns in `later` get their value afterwards, and are missing for now if they have no default.
     """
-    new = NewRow(entity, label, dict(given))
-    _Maker(model, label, now, new_id).fill(new, "", later)
-    return new
+    return row_maker(model, entity).completed(label, given, now, new_id, later)
 
 
 def copy_in(model: Model, new: NewRow, column: str, value: Any) -> None:
@@ -113,106 +112,151 @@ def expiry(entity: Entity, values: Mapping[str, Any], created: datetime) -> date
         return _LAST
 
 
-class _Maker:
-    """Makes the rows of one call, all at the same moment."""
+_makers: WeakKeyDictionary[Model, dict[tuple[str, str], RowMaker]] = WeakKeyDictionary()
 
-    def __init__(self, model: Model, label: str, now: datetime, new_id: NewId) -> None:
-        self.model = model
-        self.label = label
-        self.now = now
-        self.new_id = new_id
+
+def row_maker(model: Model, entity: str, children: Mapping[str, Mapping[str, Any]] | None = None) -> RowMaker:
+    """The maker of an entity's rows, made once per model."""
+    known = _makers.setdefault(model, {})
+    name = (entity, repr(children or {}))
+    if name not in known:
+        known[name] = RowMaker(model, entity, children or {})
+    return known[name]
+
+
+class _Part:
+    """One field of a new row: how its value gets in, and what it is if it is left out."""
+
+    def __init__(self, model: Model, entity: Entity, item: Field) -> None:
+        columns = [column for column in entity.columns.values() if column.field == item.name]
+        self.name = item.name
+        self.columns = tuple(column.name for column in columns)
+        self.check = checker(columns[0].type) if len(columns) == 1 else None
+        """Of a field with one column."""
+        self.optional = all(column.optional for column in columns)
+        kind = item.type.kind if item.type is not None else ""
+        self.default = item.default
+        self.now = "" if not item.now else "date" if kind == "date" else "timestamp"
+        self.source = None if item.source is None else model.resolve(entity.name, item.source)
+        self.empty: Any = {"set": frozenset(), "list": ()}.get(kind)
+        is_id = kind in ("uuid", "ulid") and item.name in entity.key
+        self.generated = item.type if is_id and item.default is None and item.source is None else None
+
+    def fill(self, new: NewRow, now: datetime, new_id: NewId) -> bool:
+        """Fills in the columns of a field that was left out; False if there is nothing to fill in."""
+        value: Any
+        if self.generated is not None:
+            value = new_id(self.generated, now)
+            new.is_new = True
+        elif self.default is not None:
+            value = self.default
+        elif self.now:
+            value = now.date() if self.now == "date" else now
+        elif self.source is not None:
+            new.sources[self.name] = self.source
+            value = None
+        else:
+            for column in self.columns:
+                new.values[column] = self.empty
+            return self.optional or self.empty is not None
+        new.values[self.columns[0]] = value
+        new.filled.append(self.columns[0])
+        return True
+
+
+class RowMaker:
+    """Makes new rows of one entity from arguments; everything that does not depend on them is worked out once."""
+
+    def __init__(
+        self, model: Model, entity: str, children: Mapping[str, Mapping[str, Any]], parent: Role | None = None
+    ) -> None:
+        self.entity = model.entities[entity]
+        self.parent = parent
+        self.parts = tuple(
+            _Part(model, self.entity, item)
+            for item in self.entity.fields.values()
+            if item.computed is None and (parent is None or item.name != parent.field)
+        )
+        self.roles = {name: self.entity.roles[name] for name in children}
+        self.makers = {name: RowMaker(model, role.entity, children[name], role) for name, role in self.roles.items()}
 
     def row(
         self,
-        name: str,
+        label: str,
         arguments: Mapping[str, Any],
-        children: Mapping[str, Mapping[str, Any]],
-        place: str,
-        parent: tuple[Role, tuple[Any, ...]] | None,
+        now: datetime,
+        new_id: NewId = generate,
+        place: str = "",
+        parent_key: tuple[Any, ...] = (),
     ) -> NewRow:
-        """One row; `place` is where its arguments stand, such as `items[2].`."""
-        entity = self.model.entities[name]
-        label = f"{self.label}: {place[:-1]}" if place else self.label
-        fields = [
-            one.name
-            for one in entity.fields.values()
-            if one.computed is None and (parent is None or one.name != parent[0].field)
-        ]
-        check_names(label, (*fields, *children), arguments)
-        new = NewRow(name, label, {})
-        if parent is not None:
-            new.values |= zip(parent[0].columns, parent[1], strict=True)
-        for one in fields:
-            if one in arguments:
-                new.values |= field_values(entity, self.label, f"{place}{one}", one, arguments[one])
-        self.fill(new, place)
-        for role_name, inner in children.items():
-            role = entity.roles[role_name]
-            given = self.child_arguments(role, f"{place}{role_name}", arguments.get(role_name))
-            new.children[role_name] = [
-                self.row(role.entity, one, inner, f"{place}{role_name}[{index}].", (role, new.key(entity)))
+        """One row with its children; `place` is where its arguments stand, such as `items[2].`."""
+        new = NewRow(self.entity.name, f"{label}: {place[:-1]}" if place else label, {})
+        values = new.values
+        if self.parent is not None:
+            values.update(zip(self.parent.columns, parent_key, strict=True))
+        missing: list[str] = []
+        used = 0
+        for part in self.parts:
+            name = part.name
+            if name not in arguments:
+                if not part.fill(new, now, new_id):
+                    missing.append(place + name)
+                continue
+            used += 1
+            given = arguments[name]
+            if given is None or part.check is None:
+                values.update(field_values(self.entity, label, place + name, name, given))
+                continue
+            try:
+                values[name] = part.check(given)
+            except ValueError as error:
+                raise ArgumentError(f"{label}: argument '{place}{name}': {error}") from None
+        if used != len(arguments):
+            check_names(new.label, (*(part.name for part in self.parts), *self.roles), arguments)
+        if missing:
+            raise missing_arguments(label, missing)
+        if self.entity.ttl is not None:
+            values[EXPIRES] = None
+        for name, role in self.roles.items():
+            key = new.key(self.entity)
+            given = child_arguments(label, role, place + name, arguments.get(name))
+            new.children[name] = [
+                self.makers[name].row(label, one, now, new_id, f"{place}{name}[{index}].", key)
                 for index, one in enumerate(given)
             ]
         return new
 
-    def child_arguments(self, role: Role, name: str, given: Any) -> list[Mapping[str, Any]]:
-        if given is None:
-            return []
-        rows = [given] if role.most == 1 and isinstance(given, Mapping) else given
-        if not isinstance(rows, list | tuple):
-            raise ArgumentError(f"{self.label}: argument '{name}': expected a list, got {given.__class__.__name__}")
-        if role.most is not None and len(rows) > role.most:
-            raise ArgumentError(f"{self.label}: argument '{name}' has {len(rows)} rows; at most {role.most}")
-        for index, one in enumerate(rows):
-            if not isinstance(one, Mapping):
-                raise ArgumentError(
-                    f"{self.label}: argument '{name}[{index}]': expected a mapping, got {one.__class__.__name__}"
-                )
-        return list(rows)
-
-    def fill(self, new: NewRow, place: str, later: frozenset[str] = frozenset()) -> None:
-        """Fills in every stored column that has no value yet."""
-        entity = self.model.entities[new.entity]
+    def completed(
+        self, label: str, given: Mapping[str, Any], now: datetime, new_id: NewId, later: frozenset[str]
+    ) -> NewRow:
+        """A row of which some columns are known; see `row_from_columns`."""
+        new = NewRow(self.entity.name, label, dict(given))
         missing: list[str] = []
-        for one in entity.fields.values():
-            columns = [column for column in entity.columns.values() if column.field == one.name]
-            if one.computed is not None or all(column.name in new.values for column in columns):
-                continue
-            if any(column.name in new.values for column in columns):
-                missing.append(f"{place}{one.name}")  # a reference of which only a part was given
-            elif not self.fill_field(entity, one, new):
-                if not later >= {column.name for column in columns}:
-                    missing.append(f"{place}{one.name}")
-                new.values |= {column.name: None for column in columns}
+        for part in self.parts:
+            lacking = [column for column in part.columns if column not in given]
+            if len(lacking) < len(part.columns):
+                missing += [part.name] if lacking else []  # a reference of which only a part is given
+            elif not part.fill(new, now, new_id) and not later.issuperset(part.columns):
+                missing.append(part.name)
         if missing:
-            raise missing_arguments(self.label, missing)
-        if entity.ttl is not None:
+            raise missing_arguments(label, missing)
+        if self.entity.ttl is not None:
             new.values[EXPIRES] = None
+        return new
 
-    def fill_field(self, entity: Entity, one: Field, new: NewRow) -> bool:
-        """Fills in the columns of a field that was left out; False if there is nothing to fill in."""
-        columns = [column for column in entity.columns.values() if column.field == one.name]
-        kind = one.type.kind if one.type is not None else ""
-        value: Any = None
-        if kind in ("uuid", "ulid") and one.name in entity.key and one.default is None and one.source is None:
-            assert one.type is not None
-            value = self.new_id(one.type, self.now)
-            new.is_new = True
-        elif one.default is not None:
-            value = one.default
-        elif one.now:
-            value = self.now.date() if kind == "date" else self.now
-        elif one.source is not None:
-            new.sources[one.name] = self.model.resolve(new.entity, one.source)
-        elif kind in ("set", "list"):
-            new.values[one.name] = frozenset() if kind == "set" else ()
-            return True
-        elif all(column.optional for column in columns):
-            new.values |= {column.name: None for column in columns}
-            return True
-        else:
-            return False
-        parts = value if len(columns) > 1 and isinstance(value, tuple) else [value]
-        new.values |= zip([column.name for column in columns], parts, strict=True)
-        new.filled += [column.name for column in columns]
-        return True
+
+def child_arguments(label: str, role: Role, name: str, given: Any) -> list[Mapping[str, Any]]:
+    """The rows given for a role of a create: a list of mappings, or one mapping where at most one row may be."""
+    if given is None:
+        return []
+    rows = [given] if role.most == 1 and isinstance(given, Mapping) else given
+    if not isinstance(rows, list | tuple):
+        raise ArgumentError(f"{label}: argument '{name}': expected a list, got {given.__class__.__name__}")
+    if role.most is not None and len(rows) > role.most:
+        raise ArgumentError(f"{label}: argument '{name}' has {len(rows)} rows; at most {role.most}")
+    for index, one in enumerate(rows):
+        if not isinstance(one, Mapping):
+            raise ArgumentError(
+                f"{label}: argument '{name}[{index}]': expected a mapping, got {one.__class__.__name__}"
+            )
+    return list(rows)
