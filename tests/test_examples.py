@@ -5,18 +5,21 @@ A new example is covered by putting its file there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from keyplan.errors import ArgumentError, ConflictError
+import keyplan
+from keyplan.errors import UnsupportedError
 from keyplan.model.load import load_model
 from keyplan.model.model import Model
 from keyplan.reference import Database
+from keyplan.store.store import Store
 from tests.examples_data.calls import Caller
+from tests.examples_data.compare import difference, first_difference, outcome_of, walk
 from tests.examples_data.rows import NOW, rows
 
 ROOT = Path(__file__).parent.parent / "examples"
@@ -24,6 +27,8 @@ EXAMPLES = sorted(path.stem for path in ROOT.glob("*.yaml"))
 
 READS = 12
 """Calls of each pattern; one in ten asks for what is not there."""
+WRITES = 4
+"""Calls of each write and transaction."""
 
 
 @cache
@@ -103,11 +108,47 @@ def is_empty(answer: Any) -> bool:
     return not (answer.rows if hasattr(answer, "rows") else answer)
 
 
-def outcome_of(call: Callable[..., Any], arguments: dict[str, Any]) -> tuple[str, Any]:
-    """What a call answered, or how it was refused; the words of a refusal are an engine's own."""
-    try:
-        return "answered", call(**arguments)
-    except ConflictError:
-        return "conflict", None
-    except ArgumentError:
-        return "refused", None
+@pytest.fixture
+def pair(model: Model, url: str) -> Iterator[tuple[Store, Database]]:
+    """A store of the example on each engine in turn, and the reference, with the same rows."""
+    keyplan.apply(model, url)
+    database = Database(model, clock=lambda: NOW)
+    with keyplan.open(model, url, clock=lambda: NOW) as store:
+        for opened in (store, database):
+            opened.load(rows(model, seed=1))
+        yield store, database
+
+
+def test_engine_answers_as_the_reference(pair: tuple[Store, Database]) -> None:
+    store, database = pair
+    same_answers(store, database, Caller(database, filled(store.model, seed=2), seed=4))
+
+
+def test_engine_writes_as_the_reference(pair: tuple[Store, Database]) -> None:
+    """Every write and transaction, mixed, each with the same outcome; afterwards every pattern answers the same."""
+    store, database = pair
+    caller = Caller(database, filled(store.model, seed=2), seed=5)
+    for name, arguments in caller.writes(WRITES):
+        found = outcome_of(getattr(store, name), arguments)
+        expected = outcome_of(partial(database.call, name), arguments)
+        differs = first_difference(expected, found)
+        assert differs is None, f"{name}({arguments}): {differs}"
+    store.settle()
+    same_answers(store, database, caller)
+    verification = store.verify()
+    assert verification.ok, verification.problems
+
+
+def same_answers(store: Store, database: Database, caller: Caller) -> None:
+    """Every served pattern answers as the reference does; the others say that they cannot."""
+    for name, arguments in caller.reads(READS):
+        ask = getattr(store, name)
+        if name in store.design.unserved:
+            with pytest.raises(UnsupportedError):
+                ask(**arguments)
+            continue
+        pattern = store.model.patterns[name]
+        expected = walk(pattern, partial(database.read, name), arguments)
+        found = walk(pattern, ask, arguments)
+        differs = difference(pattern, expected, found)
+        assert differs is None, f"{name}({arguments}): {differs}"
