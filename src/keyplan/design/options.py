@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import floor, log10
 
 from keyplan.design.match import Match, match
 from keyplan.design.measure import MeasureMatch, match_measures
@@ -121,7 +122,8 @@ class Options:
         return self._goal(need, 1.0, budget_ms or NO_LIMIT_MS, 0)
 
     def _goal(self, need: Need, times: float, budget_ms: float, depth: int) -> Goal:
-        key = (need, round(times, 9), round(budget_ms, 6))
+        budget_ms = coarse(budget_ms)
+        key = (need, round(times, 9), budget_ms)
         goal = self._memo.get(key)
         if goal is None:
             goal = Goal(need, times, budget_ms)
@@ -453,6 +455,14 @@ class Options:
             return
         many = self.statistics.matched(rows.entity, rows.given, rows.at_least)
         goal.options.append(Option("fold", None, Cost(), 0.0, many, subs=(Sub(child, "", "rows"),)))
+
+
+def coarse(milliseconds: float) -> float:
+    """A time budget with two digits, rounded down: goals that differ by less are one goal."""
+    if milliseconds <= 0 or milliseconds >= NO_LIMIT_MS:
+        return milliseconds
+    step = 10.0 ** (floor(log10(milliseconds)) - 1)
+    return floor(milliseconds / step + 1e-9) * step
 
 
 def option_p99(option: Option) -> float:

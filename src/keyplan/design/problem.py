@@ -94,6 +94,25 @@ class Evaluation:
     unserved: list[str]
 
 
+def coupling_cost(couplings: Couplings, chosen: set[str]) -> float:
+    """The least cost of the engine's own variables under a choice of views; infinite if a row cannot hold.
+
+    Each variable counts something: it stands with a negative coefficient in rows of the form `views - variable <= 0`
+    and is as small as these allow. Rows over variables alone are checked afterwards.
+    """
+    least = dict.fromkeys(couplings.variables, 0.0)
+    for row in couplings.rows:
+        counted = [name for name in row.coefficients if name in least]
+        if len(counted) == 1 and len(row.coefficients) > 1:
+            views = sum(weight for name, weight in row.coefficients.items() if name in chosen)
+            least[counted[0]] = max(least[counted[0]], (views - row.high) / -row.coefficients[counted[0]])
+    for row in couplings.rows:
+        value = sum(weight * least.get(name, float(name in chosen)) for name, weight in row.coefficients.items())
+        if value < row.low - 1e-9 or value > row.high + 1e-9:
+            return INFEASIBLE
+    return sum(couplings.variables[name][0] * amount for name, amount in least.items())
+
+
 def evaluate(problem: Problem, chosen: set[str]) -> Evaluation:
     """Prices a choice of views exactly, by dynamic programming over the options."""
     best: dict[int, float] = {}
@@ -124,11 +143,7 @@ def evaluate(problem: Problem, chosen: set[str]) -> Evaluation:
     for _, names in problem.required:
         if not chosen & set(names):
             total = INFEASIBLE
-    for row in problem.couplings.rows:
-        if not problem.couplings.variables:
-            value = sum(weight for name, weight in row.coefficients.items() if name in chosen)
-            if value < row.low - 1e-9 or value > row.high + 1e-9:
-                total = INFEASIBLE
+    total += coupling_cost(problem.couplings, chosen)
     for root in problem.roots:
         if not root.always and not root.demanded_by & chosen:
             continue

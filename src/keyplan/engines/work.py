@@ -55,6 +55,8 @@ class ViewFacts:
     key_bytes_most: float = 0.0
     """The largest key by the types' limits."""
     sort_bytes_most: float = 0.0
+    row_bytes: float = 0.0
+    """Average bytes of a whole row of the entity."""
 
 
 @dataclass(frozen=True)

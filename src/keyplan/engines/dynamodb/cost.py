@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import ceil
 
-from keyplan.engines.dynamodb.fit import entry_bytes, fit
+from keyplan.engines.dynamodb.fit import entry_bytes, fit, projection_of
 from keyplan.engines.dynamodb.limits import GB, LATENCIES, LIMITS, MB, MONTH_SECONDS, PRICES
 from keyplan.engines.work import Cost, CostModel, Couplings, LinearRow, Rejection, TouchWork, ViewFacts, Work
 from keyplan.model.model import Model
@@ -13,6 +13,9 @@ from keyplan.plan.view import View
 
 SCAN_ROWS = 100
 """A view of at most so many entries may be read whole: a page or two of one Scan."""
+INDEX_COST = 0.1
+"""Dollars a month that an index is thought to cost by being there, so that equal designs have fewer of them."""
+PROJECTIONS = ("ALL", "INCLUDE", "KEYS_ONLY")
 
 
 class DynamoDBCosts(CostModel):
@@ -23,8 +26,11 @@ class DynamoDBCosts(CostModel):
     transactional = True
     carries = True
 
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
     def fit(self, view: View, facts: ViewFacts) -> View | Rejection:
-        return fit(view, facts)
+        return fit(self.model, view, facts)
 
     def entry_bytes(self, view: View, facts: ViewFacts, at: tuple[str, ...] = ()) -> float:
         return entry_bytes(view, facts, at)
@@ -68,13 +74,22 @@ class DynamoDBCosts(CostModel):
         return size / GB * PRICES.storage_per_gb_month
 
     def couplings(self, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Couplings:
-        """At most 20 indexes: per entity, since one index can serve every entity once."""
-        rows = []
-        entities = dict.fromkeys(view.entity for view in views if view.kind == "gsi")
-        for entity in entities:
-            mine = {view.name: 1.0 for view in views if view.kind == "gsi" and view.entity == entity}
-            rows.append(LinearRow(mine, high=float(LIMITS.global_indexes)))
-        return Couplings({}, rows)
+        """At most 20 indexes. One index serves every entity once, so that what counts is the entity with the most
+        views of a projection; each further index costs a little, so that as few as possible are made."""
+        variables = {
+            f"indexes.{projection}": (INDEX_COST, float(LIMITS.global_indexes), True) for projection in PROJECTIONS
+        }
+        rows = [LinearRow(dict.fromkeys(variables, 1.0), high=float(LIMITS.global_indexes))]
+        for entity in dict.fromkeys(view.entity for view in views if view.kind == "gsi"):
+            for projection in PROJECTIONS:
+                mine = {
+                    view.name: 1.0
+                    for view in views
+                    if view.kind == "gsi" and view.entity == entity and projection_of(self.model, view) == projection
+                }
+                if mine:
+                    rows.append(LinearRow({**mine, f"indexes.{projection}": -1.0}, high=0.0))
+        return Couplings(variables, rows)
 
     def scans(self, facts: ViewFacts) -> bool:
         return facts.rows <= SCAN_ROWS
@@ -82,4 +97,4 @@ class DynamoDBCosts(CostModel):
 
 def cost_model(model: Model) -> DynamoDBCosts:
     """The cost model for a model."""
-    return DynamoDBCosts()
+    return DynamoDBCosts(model)

@@ -7,6 +7,7 @@ from math import ceil
 
 from keyplan.engines.dynamodb.limits import LIMITS
 from keyplan.engines.work import Rejection, ViewFacts
+from keyplan.model.model import Model
 from keyplan.plan.view import Part, View
 
 MOST_SHARDS = 200
@@ -26,10 +27,23 @@ def entry_bytes(view: View, facts: ViewFacts, at: tuple[str, ...] = ()) -> float
     return names + sum(values.values()) + key + prefixes
 
 
-def fit(view: View, facts: ViewFacts) -> View | Rejection:
+def projection_of(model: Model, view: View) -> str:
+    """How an index projects: whole items, its keys alone, or some attributes named one by one."""
+    held = set(view.holds)
+    if set(model.entities[view.entity].stored) <= held:
+        return "ALL"
+    keys = {part.path for part in view.parts if part.cut is None}
+    return "KEYS_ONLY" if held <= keys else "INCLUDE"
+
+
+def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     """The view with the fewest shards that keep its hottest partition within the limits."""
     if view.kind == "gsi" and any(part.cut in ("each", "words") for part in view.parts):
         return Rejection("an item has one entry in an index")
+    if view.kind == "gsi" and projection_of(model, view) == "INCLUDE":
+        whole = facts.row_bytes + facts.key_bytes
+        if ceil(whole / LIMITS.write_unit_bytes) == ceil(entry_bytes(view, facts) / LIMITS.write_unit_bytes):
+            return Rejection("projecting whole items costs no more units")
     size = entry_bytes(view, facts)
     if facts.most_entry_bytes + facts.key_bytes > LIMITS.item_bytes and size > LIMITS.item_bytes:
         return Rejection(f"an entry of {size:.0f} B is over the limit of {LIMITS.item_bytes} B")
