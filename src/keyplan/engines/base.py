@@ -187,6 +187,8 @@ class Engine(ABC):
     extra: str = ""
     kinds: Mapping[str, Kind]
     formats: tuple[str, ...] = ()
+    embedded: bool = False
+    """A database of the application's own, which may be designed and applied when it is opened for the first time."""
 
     @abstractmethod
     def costs(self, model: Model) -> CostModel:

@@ -26,6 +26,7 @@ class SqliteEngine(Engine):
     name = "sqlite"
     schemes = ("sqlite",)
     kinds = KINDS
+    embedded = True
     formats = ("sql",)
 
     def costs(self, model: Model) -> CostModel:

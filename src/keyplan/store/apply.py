@@ -1,0 +1,72 @@
+"""Apply: what a server holds against what a design wants, and the steps from one to the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from keyplan.engines.base import Catalog, Change, Engine, Proc
+from keyplan.errors import DesignMismatchError
+from keyplan.model.model import Model
+from keyplan.plan.design import Design, Objective
+from keyplan.plan.lockfile import design_hash, lock_text
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What would have to be done."""
+
+    catalog: Catalog
+    changes: Sequence[Change]
+
+    @property
+    def is_applied(self) -> bool:
+        return not self.changes
+
+    @property
+    def is_destructive(self) -> bool:
+        return any(change.destructive for change in self.changes)
+
+
+def blank(model: Model, engine: Engine) -> Design:
+    """A design with nothing in it, to ask a server what it holds."""
+    return Design(model.name, engine.name, {}, (), {}, {}, {}, {}, {}, Objective("", 0.0, 0.0, 0.0, 0))
+
+
+def inspect(model: Model, engine: Engine, design: Design | None = None) -> Proc[Catalog]:
+    """What a server holds."""
+    return (yield from engine.inspect(model, design or blank(model, engine)))
+
+
+def difference(model: Model, engine: Engine, design: Design, lock: str | None = None) -> Proc[Difference]:
+    """The steps that would make the server hold the design."""
+    catalog = yield from engine.inspect(model, design)
+    return Difference(catalog, engine.changes(model, design, lock or lock_text(model, design), catalog))
+
+
+def apply(
+    model: Model,
+    engine: Engine,
+    design: Design,
+    lock: str | None = None,
+    *,
+    destroy: bool = False,
+    progress: Progress | None = None,
+) -> Proc[Difference]:
+    """Makes the server hold the design, and records it there; refuses to destroy anything unless told to."""
+    found = yield from difference(model, engine, design, lock)
+    if found.is_destructive and not destroy:
+        listed = ", ".join(change.summary for change in found.changes if change.destructive)
+        raise DesignMismatchError(f"applying this design would destroy data: {listed}; say so explicitly to go on")
+    for change in found.changes:
+        if progress is not None:
+            progress(change.summary)
+        yield from change.run()
+    return found
+
+
+def is_same(catalog: Catalog, lock: str) -> bool:
+    """Whether the server's record is this lock."""
+    return catalog.design_hash == design_hash(lock)

@@ -1,0 +1,68 @@
+"""Cursors: where a page ended, as opaque text that only the same pattern with the same arguments accepts."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+from keyplan.errors import CursorError
+from keyplan.model.model import Model
+from keyplan.model.pattern import Order, Pattern
+from keyplan.model.values import from_json, to_json
+
+_CHECK = 9
+"""Bytes of the checksum; with it, no text but one that was handed out is taken."""
+
+
+class Cursors:
+    """The cursors of one pattern."""
+
+    def __init__(self, model: Model, pattern: Pattern, order: Sequence[Order]) -> None:
+        self.name = pattern.name
+        self.terms = [(str(term.path), model.column(pattern.entity, term.path).type) for term in order]
+        shape = [model.name, pattern.name, pattern.entity, [(str(term.path), term.descending) for term in order]]
+        shape += [str(condition) for condition in pattern.where]
+        self.seed = blake2b(json.dumps(shape).encode(), digest_size=16).digest()
+
+    def text(self, position: Mapping[str, Any], args: Mapping[str, Any]) -> str:
+        """The cursor after the row at a position."""
+        values = [to_json(type, position[name]) for name, type in self.terms]
+        payload = json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()
+        return base64.urlsafe_b64encode(self.check(payload, args) + payload).decode().rstrip("=")
+
+    def position(self, cursor: object, args: Mapping[str, Any]) -> dict[str, Any]:
+        """The position that a cursor holds; raises CursorError for every text that was not handed out here."""
+        if not isinstance(cursor, str):
+            raise CursorError(f"{self.name}: a cursor is the text of an earlier page's cursor")
+        try:
+            data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        except (binascii.Error, ValueError):
+            raise self.foreign() from None
+        payload = data[_CHECK:]
+        if data[:_CHECK] != self.check(payload, args):
+            raise self.foreign()
+        values = json.loads(payload)
+        return {name: from_json(type, value) for (name, type), value in zip(self.terms, values, strict=True)}
+
+    def check(self, payload: bytes, args: Mapping[str, Any]) -> bytes:
+        state = blake2b(payload, digest_size=_CHECK, key=self.seed)
+        for name in sorted(args):
+            state.update(f"\0{name}={_stable(args[name])}".encode())
+        return state.digest()
+
+    def foreign(self) -> CursorError:
+        return CursorError(
+            f"{self.name}: this cursor is not one of its own, or the arguments differ; "
+            "pass on the cursor of its last page with the same arguments"
+        )
+
+
+def _stable(value: Any) -> str:
+    """A text that is the same for equal arguments in every process."""
+    if isinstance(value, tuple | frozenset):
+        return "(" + ",".join(sorted(map(repr, value))) + ")"
+    return repr(value)

@@ -1,0 +1,120 @@
+"""The key of a view as rows see it: the parts of a view, or of an embed inside it, in paths of the rows stored there.
+
+An embed's rows stand under the key of their parent, which they know through their reference: the part `order_id` of a
+view of orders is the column `order` of an item. So one list of parts, in the row's own paths, serves reading
+(`given` conditions), writing (which entries does a row have) and resuming (where does a row stand).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from keyplan.errors import DesignError
+from keyplan.model.model import Model
+from keyplan.model.values import truncate, words
+from keyplan.plan.shards import shard_of
+from keyplan.plan.view import Part, View
+
+
+@dataclass(frozen=True)
+class KeyPart:
+    """One part of a key, from the side of the row."""
+
+    path: str
+    cut: str | None = None
+    ways: int = 1
+    descending: bool = False
+    also: tuple[str, ...] = ()
+    hashed: tuple[str, ...] = ()
+    """A shard: the paths whose values are hashed."""
+
+    def values(self, row: Mapping[str, Any]) -> list[Any]:
+        """The values that this part takes for a row: none if it is missing, several for elements and words."""
+        if self.ways > 1:
+            key = [row[path] for path in self.hashed]
+            return [] if None in key else [shard_of(key, self.ways)]
+        if self.cut == "words":
+            texts = (row.get(path) for path in (self.path, *self.also))
+            return sorted(frozenset().union(*(words(text) for text in texts if text is not None)))
+        value = row.get(self.path)
+        if value is None:
+            return []
+        if self.cut is None:
+            return [value]
+        if self.cut == "each":
+            return list(value)
+        return [truncate(value, self.cut)]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths that decide its value."""
+        return self.hashed if self.ways > 1 else (self.path, *self.also)
+
+
+@dataclass(frozen=True)
+class Key:
+    """The parts under which rows of `entity` are stored."""
+
+    entity: str
+    partition: tuple[KeyPart, ...]
+    sort: tuple[KeyPart, ...]
+
+    @property
+    def parts(self) -> tuple[KeyPart, ...]:
+        return (*self.partition, *self.sort)
+
+    def of(self, row: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """The keys of all entries that a row has, the view's `where` left aside."""
+        values = [part.values(row) for part in self.parts]
+        if all(len(one) == 1 for one in values):
+            return [tuple(one[0] for one in values)]
+        return list(product(*values))
+
+
+def key_of(model: Model, view: View, at: tuple[str, ...] = ()) -> Key:
+    """The key of a view's own entries, or of those of an embed inside it."""
+    entity = view.entity
+    hashed = model.entities[entity].key
+    partition = [_plain(part, hashed) for part in view.partition]
+    sort = [_plain(part, hashed) for part in view.sort]
+    here: Any = view
+    for name in at:
+        embed = next((one for one in here.embeds if one.role == name), None)
+        if embed is None:
+            raise DesignError(f"view '{view.name}' has no embed '{name}'")
+        role = model.entities[entity].roles[name]
+        key = model.entities[entity].key
+        seen = dict(zip(key, role.columns, strict=True))
+        partition = [_from_child(view, part, seen) for part in partition]
+        sort = [_from_child(view, part, seen) for part in sort]
+        entity = embed.entity
+        hashed = model.entities[entity].key
+        sort += [_plain(part, hashed) for part in embed.sort]
+        here = embed
+    return Key(entity, tuple(partition), tuple(sort))
+
+
+def _plain(part: Part, hashed: tuple[str, ...]) -> KeyPart:
+    if part.ways > 1:
+        return KeyPart("", None, part.ways, False, (), hashed)
+    return KeyPart(part.path, part.cut, 1, part.descending, part.also)
+
+
+def _from_child(view: View, part: KeyPart, seen: Mapping[str, str]) -> KeyPart:
+    """A part of the parent's key in the child's paths."""
+    try:
+        return KeyPart(
+            seen[part.path] if part.path else "",
+            part.cut,
+            part.ways,
+            part.descending,
+            tuple(seen[path] for path in part.also),
+            tuple(seen[path] for path in part.hashed),
+        )
+    except KeyError as missing:
+        raise DesignError(
+            f"view '{view.name}' embeds rows under a key with {missing}, which they do not know"
+        ) from None

@@ -1,0 +1,538 @@
+"""From changed rows to edits of every view that keyplan keeps: entries, copies, embeds, counters and guards.
+
+A row change says what a row was and what it will be. For each place of its entity the entries before and after are
+compared, and the difference becomes edits. Whatever was read to work them out is tested again by the engine in the
+moment of the write: own columns by tests on the home's edit, copied values by checks on the homes they came from. So
+one atomic request either sees the world as it was read, or is refused and worked out anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from keyplan.engines.base import Proc
+from keyplan.errors import DesignError
+from keyplan.model.model import Model
+from keyplan.plan.edits import Edit, Test
+from keyplan.store.fold import COUNT, minus, plus
+from keyplan.store.places import Place, Places
+from keyplan.store.rows import Key, Row, RowReader, World
+
+
+@dataclass
+class RowChange:
+    """One row as it was and as it will be; None where there is no row."""
+
+    entity: str
+    key: Key
+    old: Row | None
+    new: Row | None
+    label: str = ""
+    blind: bool = False
+    """The old row was not read: `old` holds the key alone, and only `sets` and `adds` are known to change."""
+    sets: Mapping[str, Any] = field(default_factory=dict)
+    adds: Mapping[str, Any] = field(default_factory=dict)
+    tests: tuple[Test, ...] = ()
+    """Conditions of the write itself, on the home's entry."""
+    expect: str = "any"
+    """Of the home: absent for what must be new, present for what was seen or is only changed, any for the rest."""
+    is_new: bool = False
+    """The key was generated for it, so nobody can point at it yet."""
+    returning: bool = False
+    follows: bool = False
+    """The row itself stays as it is; values that it copies change."""
+    late: bool = False
+    """It began to copy while the values were being changed, and is brought up to date afterwards."""
+
+
+@dataclass
+class Batch:
+    """The edits of some row changes."""
+
+    edits: list[Edit]
+    changes: list[RowChange]
+    homes: dict[int, int]
+    """Number of the change to the number of the edit that returns its row."""
+
+
+class Mutator:
+    """Works out edits, for one design."""
+
+    def __init__(self, model: Model, places: Places, reader: RowReader) -> None:
+        self.model = model
+        self.places = places
+        self.reader = reader
+        self.extreme_names: dict[tuple[str, str], str] = {}
+        """(view, measure) to min or max, for those that are extended and not added to."""
+        for found in places.of.values():
+            for place in found:
+                for measure, _ in place.measures:
+                    if measure.how in ("min", "max"):
+                        self.extreme_names[place.view.name, measure.name] = measure.how
+                if place.limit is not None:
+                    raise DesignError(
+                        f"view '{place.view.name}' keeps a subset of embedded rows, which is not done yet"
+                    )
+                if place.extremes:
+                    self.group_role(place)
+
+    # What a write has to read
+
+    def is_blind(self, entity: str, columns: Iterable[str]) -> bool:
+        """Whether these columns of a row can be changed without knowing the old row."""
+        changed = set(columns)
+        for place in self.places.of[entity]:
+            if changed & place.composing:
+                return False
+            if place.own & changed and (place.deciding or place.measures or place.key_copies):
+                return False
+        return not any(watch.columns & changed for watch in self.places.watches[entity])
+
+    def is_blind_removal(self, entity: str) -> bool:
+        """Whether rows can be deleted by their key alone."""
+        if self.places.watches[entity]:
+            return False
+        return all(
+            not place.deciding and not place.measures and not place.key_copies for place in self.places.of[entity]
+        )
+
+    def is_blind_replacement(self, entity: str) -> bool:
+        """Whether rows can be put without knowing what they replace: every key is made of what cannot change."""
+        if self.places.watches[entity]:
+            return False
+        columns = self.model.entities[entity].columns
+        return all(
+            not place.measures
+            and not place.view.unique
+            and not place.key_copies
+            and all(columns[column].immutable for column in self.moving(place))
+            for place in self.places.of[entity]
+        )
+
+    def moving(self, place: Place) -> set[str]:
+        """Own columns that decide under which keys a row stands, its own key left out."""
+        decides = {path for part in place.key.parts for path in part.paths}
+        decides |= {str(condition.path) for condition in place.view.where}
+        entity = self.model.entities[place.entity]
+        return {path for path in decides if path in entity.columns and path not in entity.key}
+
+    # Edits
+
+    def batch(self, changes: list[RowChange], now: datetime, done: Iterable[RowChange] = ()) -> Proc[Batch]:
+        """The edits for some row changes, all to be done together; `done` were changed before, and are copied from."""
+        world = World(self.model, self.reader, now)
+        for change in (*done, *changes):
+            world.changed[change.entity, change.key] = (change.old, change.new)
+        changes = list(changes)
+        changes += yield from self.followers(world, changes)
+        yield from world.fetch(
+            (change.entity, row, path.roles, new)
+            for change in changes
+            for row, new in ((change.old, False), (change.new, True))
+            if row is not None
+            for place in self.places.of[change.entity]
+            if self.copies_needed(place, change)
+            for path in place.copies
+        )
+        work = _Work(world)
+        for number, change in enumerate(changes):
+            yield from self.edit_row(work, number, change)
+        edits = merged(work.edits, self.extreme_names)
+        homes = {edit.row: number for number, edit in enumerate(edits) if edit.returning}
+        return Batch(edits, changes, homes)
+
+    def followers(self, world: World, changes: list[RowChange]) -> Proc[list[RowChange]]:
+        """Rows that copy something which changes."""
+        found: list[RowChange] = []
+        for change in changes:
+            if change.is_new or change.blind or change.follows:
+                continue
+            differing = _differing(change)
+            for watch in self.places.watches[change.entity]:
+                if not watch.columns & differing:
+                    continue
+                keys = [change.key]
+                rows: list[Row] = []
+                for depth in reversed(range(len(watch.roles))):
+                    holder = self.model.entity_at(watch.entity, watch.roles[:depth])
+                    lists = yield from self.reader.pointing_at(holder, watch.roles[depth], keys, world.now)
+                    rows = [row for some in lists for row in some]
+                    keys = [tuple(row[column] for column in self.model.entities[holder].key) for row in rows]
+                    if not keys:
+                        break
+                for key, row in zip(keys, rows, strict=True):
+                    if (watch.entity, key) not in world.changed:
+                        world.changed[watch.entity, key] = (row, row)
+                        found.append(RowChange(watch.entity, key, row, row, change.label, follows=True))
+        return found
+
+    def copies_needed(self, place: Place, change: RowChange) -> bool:
+        """Whether the values behind references have to be known to work out this place's edits."""
+        if not place.copies:
+            return False
+        if change.old is None or change.follows:
+            return True
+        if change.new is None or place.key_copies:
+            return place.key_copies
+        return bool(place.deciding & _differing(change))
+
+    def edit_row(self, work: _Work, number: int, change: RowChange) -> Proc[None]:
+        """The edits of one row change."""
+        places = self.places.of[change.entity]
+        differing = _differing(change)
+        touched = [
+            place
+            for place in places
+            if change.old is None or change.new is None or change.follows or place.own & differing
+        ]
+        tests = {} if change.blind or change.old is None or change.follows else self.tests_for(change, touched)
+        for place in touched:
+            if place.measures:
+                yield from self.edit_groups(work, number, change, place)
+            else:
+                self.edit_entries(work, number, change, place, tests)
+        if not change.follows:
+            self.ensure_home(work, number, change, tests)
+        elif any(edit.row == number and edit.do != "check" and not edit.tests for edit in work.edits):
+            self.ensure_home(work, number, change, self.tests_for(change, touched))
+
+    def tests_for(self, change: RowChange, touched: list[Place]) -> dict[str, Any]:
+        """The own columns, with their old values, that decided what is edited."""
+        assert change.old is not None
+        decided = {column for place in touched for column in place.deciding}
+        return {column: change.old[column] for column in sorted(decided)}
+
+    def edit_entries(self, work: _Work, number: int, change: RowChange, place: Place, tests: Mapping[str, Any]) -> None:
+        needed = self.copies_needed(place, change)
+        old = self.row_for(work, place, change, False, needed)
+        new = self.row_for(work, place, change, True, needed)
+        before = place.keys(old) if old is not None else []
+        after = place.keys(new) if new is not None else []
+        edits: list[Edit] = []
+        for key in before:
+            if key not in after:
+                edits.append(Edit(place.view.name, "delete", key, place.at, row=number))
+        entry = place.entry(new) if new is not None else {}
+        for key in after:
+            if key not in before:
+                edits.append(Edit(place.view.name, "put", key, place.at, entry, row=number))
+                continue
+            assert old is not None and new is not None
+            patch = self.patch(change, place, old, new, entry)
+            if patch is not None:
+                edits.append(replace(patch, key=key, row=number))
+        if not edits:
+            return
+        if needed and not (change.follows and all(edit.do == "patch" for edit in edits)):
+            for side, row in ((False, change.old), (True, change.new)):
+                if row is not None and (side or place.key_copies):
+                    work.check_sources(self.places, place, change, row, side, number)
+        for edit in edits:
+            work.edits.append(self.guarded(edit, change, place, tests, work.world.now))
+
+    def row_for(self, work: _Work, place: Place, change: RowChange, new: bool, needed: bool) -> Row | None:
+        row = change.new if new else change.old
+        if row is None or not needed:
+            return row
+        return work.world.full(change.entity, row, place.copies, new)
+
+    def patch(self, change: RowChange, place: Place, old: Row, new: Row, entry: Row) -> Edit | None:
+        """The edit of an entry that stays where it is."""
+        if change.blind:
+            values = {path: value for path, value in change.sets.items() if path in place.holds}
+            adds = {path: value for path, value in change.adds.items() if path in place.holds}
+        else:
+            values = {path: value for path, value in entry.items() if old.get(path) != value}
+            # A sum that nothing else depends on is left to the engine, so that concurrent ones do not collide.
+            adds = {path: value for path, value in change.adds.items() if path in values and self.is_free(change, path)}
+            values = {path: value for path, value in values.items() if path not in adds}
+        if not values and not adds:
+            return None
+        whole = entry if place.composing & (values.keys() | adds.keys()) else None
+        return Edit(place.view.name, "patch", (), place.at, values, adds, whole)
+
+    def is_free(self, change: RowChange, column: str) -> bool:
+        """Whether no key, copy or measure depends on a column, and no entry that holds it moves."""
+        if any(watch.columns & {column} for watch in self.places.watches[change.entity]):
+            return False
+        differing = _differing(change)
+        for place in self.places.of[change.entity]:
+            if column in place.deciding or column in place.composing:
+                return False
+            if column in place.holds and place.deciding & differing:
+                return False
+        return True
+
+    def guarded(self, edit: Edit, change: RowChange, place: Place, tests: Mapping[str, Any], now: datetime) -> Edit:
+        """The edit with the conditions under which it is right."""
+        if change.follows:
+            if edit.do == "put" or change.late:
+                return edit
+            entity = self.model.entities[change.entity]
+            assert change.old is not None
+            used = {column for path in place.copies for column in entity.roles[path.roles[0]].columns}
+            held = tuple(Test(column, "=", change.old[column]) for column in sorted(used) if column in place.holds)
+            return replace(edit, expect="present", tests=held)
+        if place.view.unique and not place.home and not place.exact:
+            if edit.do == "put":
+                return replace(edit, expect="absent", alive_at=now)
+            owner = tuple(
+                Test(column, "=", value)
+                for column, value in zip(self.model.entities[change.entity].key, change.key, strict=True)
+                if column in place.holds
+            )
+            return replace(edit, tests=owner, expect="present") if edit.do == "delete" else edit
+        if place is self.places.exact(change.entity) and change.expect == "absent" and edit.do == "put":
+            edit = replace(edit, expect="absent", alive_at=now)
+        if not place.home:
+            return edit
+        own = tuple(Test(column, "=", value) for column, value in tests.items())
+        if edit.do == "put":
+            return replace(edit, returning=change.returning, expect=edit.expect)
+        return replace(
+            edit,
+            expect=change.expect,
+            tests=(*own, *change.tests),
+            alive_at=now if change.expect != "any" else None,
+            returning=change.returning and (edit.do == "patch" or change.new is None),
+        )
+
+    def ensure_home(self, work: _Work, number: int, change: RowChange, tests: Mapping[str, Any]) -> None:
+        """A check on the home, where what was read of it decided something but the home itself is not edited."""
+        home = self.places.home(change.entity)
+        mine = [edit for edit in work.edits if edit.row == number]
+        at_home = [edit for edit in mine if (edit.view, edit.at) == (home.view.name, home.at)]
+        if at_home or not (mine or change.tests) or change.old is None:
+            return
+        key = home.keys(change.old)
+        conditions = (*(Test(column, "=", value) for column, value in tests.items()), *change.tests)
+        work.edits.append(
+            Edit(
+                home.view.name,
+                "check",
+                key[0],
+                home.at,
+                expect="present",
+                tests=conditions,
+                alive_at=work.world.now,
+                row=number,
+            )
+        )
+
+    # Counters
+
+    def edit_groups(self, work: _Work, number: int, change: RowChange, place: Place) -> Proc[None]:
+        """What a row adds to the groups it joins, stays in and leaves."""
+        needed = self.copies_needed(place, change)
+        amounts: dict[Key, dict[str, Any]] = {}
+        lost: dict[Key, dict[str, Any]] = {}
+        gained: dict[Key, dict[str, Any]] = {}
+        for row, sign, side in (
+            (self.row_for(work, place, change, False, needed), -1, lost),
+            (self.row_for(work, place, change, True, needed), 1, gained),
+        ):
+            for key in place.keys(row) if row is not None else ():
+                assert row is not None
+                found = place.amounts(row)
+                side[key] = found
+                sums = amounts.setdefault(key, {})
+                for name, value in found.items():
+                    if self.how(place, name) in ("count", "sum"):
+                        sums[name] = plus(sums.get(name, 0), value if sign > 0 else minus(value))
+        for key, sums in amounts.items():
+            adds = {name: value for name, value in sums.items() if value != 0}
+            values: dict[str, Any] = {}
+            tests: tuple[Test, ...] = ()
+            if place.extremes:
+                extremes = yield from self.extremes(work, change, place, key, lost.get(key), gained.get(key))
+                adds |= extremes.adds
+                values, tests = extremes.values, extremes.tests
+            if not adds and not values:
+                continue
+            if needed:
+                for side_new, own in ((False, change.old), (True, change.new)):
+                    if own is not None:
+                        work.check_sources(self.places, place, change, own, side_new, number)
+            do = "patch" if values else "add"
+            work.edits.append(Edit(place.view.name, do, key, place.at, values, adds, tests=tests, row=number))
+
+    def how(self, place: Place, name: str) -> str:
+        return "count" if name == COUNT else next(one.how for one, _ in place.measures if one.name == name)
+
+    def extremes(
+        self,
+        work: _Work,
+        change: RowChange,
+        place: Place,
+        key: Key,
+        lost: Mapping[str, Any] | None,
+        gained: Mapping[str, Any] | None,
+    ) -> Proc[_Extremes]:
+        """Minima and maxima: one that comes extends them, one that goes may need all the others to be read."""
+        result = _Extremes()
+        for measure, _ in place.measures:
+            if measure.how not in ("min", "max"):
+                continue
+            name = measure.name
+            before, after = (lost or {}).get(name), (gained or {}).get(name)
+            if after is not None and (before is None or (after <= before if measure.how == "min" else after >= before)):
+                result.adds[name] = after
+            elif before is not None:
+                yield from self.recompute(work, change, place, key, result, gained)
+                return result
+        return result
+
+    def recompute(
+        self,
+        work: _Work,
+        change: RowChange,
+        place: Place,
+        key: Key,
+        result: _Extremes,
+        gained: Mapping[str, Any] | None,
+    ) -> Proc[None]:
+        """Reads the rows of a group, and sets its minima and maxima anew if nobody has changed it since."""
+        role = self.group_role(place)
+        (rows,) = yield from self.reader.pointing_at(change.entity, role, [key], work.world.now)
+        entity = self.model.entities[change.entity]
+        others = [row for row in rows if tuple(row[column] for column in entity.key) != change.key]
+        found = [place.amounts(row) for row in others if place.keys(row)]
+        if gained is not None:
+            found.append(dict(gained))
+        result.adds.clear()
+        for measure, _ in place.measures:
+            if measure.how in ("min", "max"):
+                values = [one[measure.name] for one in found if measure.name in one]
+                pick: Any = min if measure.how == "min" else max
+                result.values[measure.name] = pick(values, default=None)
+        result.tests = (Test(COUNT, "=", len([row for row in rows if place.keys(row)])),)
+
+    def group_role(self, place: Place) -> str:
+        """The reference by which a view with minima or maxima is grouped."""
+        paths = tuple(part.path for part in place.key.parts)
+        for role in self.model.entities[place.entity].roles.values():
+            if not role.many and role.columns == paths:
+                return role.name
+        raise DesignError(
+            f"view '{place.view.name}' keeps a minimum or maximum by {', '.join(paths)}; only by a reference can it be kept true"
+        )
+
+
+@dataclass
+class _Extremes:
+    adds: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+    tests: tuple[Test, ...] = ()
+
+
+@dataclass
+class _Work:
+    """The edits made so far."""
+
+    world: World
+    edits: list[Edit] = field(default_factory=list)
+
+    def check_sources(self, places: Places, place: Place, change: RowChange, row: Row, new: bool, number: int) -> None:
+        """Checks that the rows which values were copied from are still as they were read."""
+        world = self.world
+        model = world.model
+        for path in place.copies:
+            for depth in range(1, len(path.roles) + 1):
+                found = world.behind(change.entity, row, path.roles[:depth], new)
+                if found is None:
+                    break
+                if found in world.changed:
+                    continue
+                target, key = found
+                source = world.seen[found]
+                if source is None:
+                    exact = places.exact(target)
+                    if exact is not None:
+                        named = dict(zip(model.entities[target].key, key, strict=True))
+                        self.edits.append(
+                            Edit(
+                                exact.view.name,
+                                "check",
+                                exact.key.of(named)[0],
+                                exact.at,
+                                expect="absent",
+                                alive_at=world.now,
+                                row=number,
+                            )
+                        )
+                    break
+                home = places.home(target)
+                if depth == len(path.roles):
+                    columns: tuple[str, ...] = (path.column,)
+                else:
+                    columns = model.entities[target].roles[path.roles[depth]].columns
+                tests = tuple(
+                    Test(column, "=", source.get(column))
+                    for column in columns
+                    if column not in model.entities[target].key and column in home.holds
+                )
+                self.edits.append(
+                    Edit(
+                        home.view.name,
+                        "check",
+                        home.keys(source)[0],
+                        home.at,
+                        expect="present",
+                        tests=tests,
+                        row=number,
+                    )
+                )
+
+
+def _differing(change: RowChange) -> set[str]:
+    """The columns whose values change."""
+    if change.blind:
+        return {*change.sets, *change.adds}
+    old, new = change.old, change.new
+    if old is None or new is None:
+        return set(old or new or ())
+    return {column for column, value in new.items() if old.get(column) != value} | (old.keys() - new.keys())
+
+
+def merged(edits: list[Edit], extremes: Mapping[tuple[str, str], str]) -> list[Edit]:
+    """At most one edit per entry, as engines want it; deletes first, so that what they release can be taken."""
+    found: dict[tuple[str, tuple[str, ...], Key], Edit] = {}
+    for edit in edits:
+        place = (edit.view, edit.at, edit.key)
+        before = found.get(place)
+        found[place] = edit if before is None else _both(before, edit, extremes)
+    rank = {"delete": 0}
+    return sorted(found.values(), key=lambda edit: rank.get(edit.do, 1))
+
+
+def _both(first: Edit, second: Edit, extremes: Mapping[tuple[str, str], str]) -> Edit:
+    if second.do == "check":
+        first, second = second, first
+    if first.do == "check":
+        tests = tuple(dict.fromkeys((*first.tests, *second.tests)))
+        expect = second.expect if second.expect != "any" else first.expect
+        return replace(second, tests=tests, expect=expect, alive_at=second.alive_at or first.alive_at)
+    if second.do == "delete":
+        first, second = second, first
+    if first.do == "delete" and second.do == "put":
+        return replace(second, expect="present" if first.expect == "present" else "any", tests=first.tests)
+    adds: dict[str, Any] = dict(first.adds)
+    value: Any
+    for name, value in second.adds.items():
+        how = extremes.get((first.view, name))
+        if name not in adds:
+            adds[name] = value
+        elif how is None:
+            adds[name] = plus(adds[name], value)
+        else:
+            adds[name] = min(adds[name], value) if how == "min" else max(adds[name], value)
+    return replace(
+        second,
+        do="add" if first.do == second.do == "add" else second.do if second.do != "add" else first.do,
+        values={**first.values, **second.values},
+        adds=adds,
+        tests=tuple(dict.fromkeys((*first.tests, *second.tests))),
+    )

@@ -1,0 +1,145 @@
+"""Opening a store: find the model, the engine and the design, see that the server holds it, connect."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from keyplan.engines import engine_for_url
+from keyplan.engines.base import Engine, Proc
+from keyplan.errors import DesignError, DesignMismatchError
+from keyplan.model.load import load_model
+from keyplan.model.model import Model
+from keyplan.model.new_row import NewId
+from keyplan.plan.design import Design
+from keyplan.plan.lockfile import lock_text, read_lock
+from keyplan.store.apply import apply, inspect, is_same
+from keyplan.store.core import Clock, Core
+from keyplan.store.pump import patient, run, run_async
+from keyplan.store.store import AsyncStore, Store
+
+
+def open(
+    model: Model | str | PathLike[str],
+    url: str,
+    *,
+    design: Design | None = None,
+    clock: Clock | None = None,
+    new_id: NewId | None = None,
+) -> Store:
+    """Opens a database by its URL and returns the store, whose methods are the model's patterns and writes.
+
+    The design is the one given, else that of the lock file beside the model, else the one recorded on the server. An
+    embedded database that is new gets its design here and now. `clock` replaces the system's clock.
+    """
+    loaded, engine = _model(model), engine_for_url(url)
+    port = engine.connect(url, loaded, None)
+    try:
+        found = run(patient(settled_design(loaded, engine, design)), port)
+        return Store(Core(loaded, found, engine, clock, new_id), port)
+    except BaseException:
+        port.close()
+        raise
+
+
+def open_async(
+    model: Model | str | PathLike[str],
+    url: str,
+    *,
+    design: Design | None = None,
+    clock: Clock | None = None,
+    new_id: NewId | None = None,
+) -> Opening:
+    """The same for asyncio: `async with keyplan.open_async(...) as store`, or `store = await keyplan.open_async(...)`."""
+    return Opening(model, url, design, clock, new_id)
+
+
+class Opening:
+    """A store that is about to be opened."""
+
+    def __init__(
+        self,
+        model: Model | str | PathLike[str],
+        url: str,
+        design: Design | None,
+        clock: Clock | None,
+        new_id: NewId | None,
+    ) -> None:
+        self._model = model
+        self._url = url
+        self._design = design
+        self._clock = clock
+        self._new_id = new_id
+        self._store: AsyncStore | None = None
+
+    async def _open(self) -> AsyncStore:
+        loaded, engine = _model(self._model), engine_for_url(self._url)
+        port = engine.connect_async(self._url, loaded, None)
+        try:
+            found = await run_async(patient(settled_design(loaded, engine, self._design)), port)
+            return AsyncStore(Core(loaded, found, engine, self._clock, self._new_id), port)
+        except BaseException:
+            await port.close()
+            raise
+
+    def __await__(self) -> Generator[Any, Any, AsyncStore]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> AsyncStore:
+        self._store = await self._open()
+        return self._store
+
+    async def __aexit__(self, *exc: object) -> None:
+        assert self._store is not None
+        await self._store.close()
+
+
+def _model(model: Model | str | PathLike[str]) -> Model:
+    return model if isinstance(model, Model) else load_model(Path(model))
+
+
+def lock_file(model: Model, engine: Engine) -> Path | None:
+    """Where the lock file of a model lies, or would lie: beside it; None for a model that is not in a file."""
+    if not model.file or not Path(model.file).suffix:
+        return None
+    path = Path(model.file)
+    return path.with_name(f"{path.stem}.{engine.name}.lock.json")
+
+
+def settled_design(model: Model, engine: Engine, design: Design | None) -> Proc[Design]:
+    """The design to be run, after seeing that the server holds it; a new embedded database is given it."""
+    catalog = yield from inspect(model, engine, design)
+    lock: str | None = None
+    if design is None:
+        path = lock_file(model, engine)
+        if path is not None and path.is_file():
+            lock = path.read_text(encoding="utf-8")
+            design = read_lock(lock, model, str(path))
+    if design is not None:
+        lock = lock or lock_text(model, design)
+        if catalog.design_hash is None:
+            if not engine.embedded:
+                raise DesignError(f"nothing has been applied to this {engine.name} yet; run 'keyplan apply' first")
+            yield from apply(model, engine, design, lock)
+        elif not is_same(catalog, lock):
+            raise DesignMismatchError(
+                f"the {engine.name} database holds another design than the one to be run; run 'keyplan apply', "
+                "or open it with the design it holds"
+            )
+        return design
+    if catalog.lock is not None:
+        try:
+            return read_lock(catalog.lock, model, f"the design recorded in the {engine.name} database")
+        except DesignError as error:
+            raise DesignMismatchError(str(error)) from None
+    if not engine.embedded:
+        raise DesignError(
+            f"there is no design for '{model.name}' on {engine.name}; run 'keyplan design --save' and 'keyplan apply'"
+        )
+    from keyplan.design import design as make_design
+
+    made = make_design(model, engine)
+    yield from apply(model, engine, made)
+    return made

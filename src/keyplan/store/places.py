@@ -1,0 +1,209 @@
+"""Places: every view, and embed inside a view, that keyplan itself has to keep true when rows of an entity change.
+
+A place turns a row into the entries it has there. Rows come with the values that the place copies through references
+(`user.name`) already in them; `World` (world.py) puts them in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from keyplan.engines.base import Kind
+from keyplan.errors import DesignError
+from keyplan.model.model import Model
+from keyplan.model.pattern import Path
+from keyplan.plan.design import Design
+from keyplan.plan.view import Embed, Measure, View
+from keyplan.store.filter import Call, Holds, compile_filter
+from keyplan.store.fold import COUNT, compile_term, term_paths
+from keyplan.store.keys import Key, KeyPart, key_of
+
+Row = dict[str, Any]
+_ALWAYS = datetime(1, 1, 1, tzinfo=UTC)
+
+
+def path_of(model: Model, entity: str, text: str) -> Path:
+    """A path as it stands in a view, hidden columns included."""
+    roles: list[str] = []
+    rest = text
+    while rest not in model.entities[entity].columns:
+        name, _, rest = rest.partition(".")
+        if not rest or name not in model.entities[entity].roles:
+            raise DesignError(f"the design names a path '{text}' that the model does not have")
+        roles.append(name)
+        entity = model.entities[entity].roles[name].entity
+    return Path(tuple(roles), rest)
+
+
+@dataclass
+class Place:
+    """Where rows of one entity have entries."""
+
+    view: View
+    at: tuple[str, ...]
+    entity: str
+    key: Key
+    holds: tuple[str, ...]
+    where: Holds | None
+    home: bool
+    exact: bool
+    """The key is made of the entity's key alone, so that a row that is not there can be named, too."""
+    copies: tuple[Path, ...]
+    """Paths through references, held or in the key."""
+    key_copies: bool
+    own: frozenset[str]
+    """Own columns that an entry depends on; a change of others does not concern this place."""
+    deciding: frozenset[str]
+    """Own columns, key parts of the entity left out, that decide which entries there are."""
+    composing: frozenset[str]
+    """Paths that the engine's own views over this one compose their keys of."""
+    measures: tuple[tuple[Measure, Any], ...] = ()
+    """With the function that works out each one's expression."""
+    extremes: bool = False
+    limit: int | None = None
+
+    def keys(self, row: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """The keys of the entries that a row has here."""
+        if self.where is not None and not self.where(row):
+            return []
+        return self.key.of(row)
+
+    def entry(self, row: Mapping[str, Any]) -> Row:
+        """What an entry holds of a row, as far as it is known."""
+        return {path: row[path] for path in self.holds if path in row}
+
+    def amounts(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """What a row contributes to each measure; missing contributions are left out."""
+        found: dict[str, Any] = {COUNT: 1}
+        for measure, value in self.measures:
+            if measure.term is None:
+                found[measure.name] = 1
+                continue
+            amount = value(row)
+            if amount is not None:
+                found[measure.name] = 1 if measure.how == "count" else amount
+        return found
+
+
+@dataclass
+class Watch:
+    """Rows of `entity` copy `columns` of the row that `roles` lead to."""
+
+    entity: str
+    roles: tuple[str, ...]
+    columns: frozenset[str]
+
+
+@dataclass
+class Places:
+    """All places of a design, by entity, and who copies from whom."""
+
+    of: dict[str, list[Place]] = field(default_factory=dict)
+    watches: dict[str, list[Watch]] = field(default_factory=dict)
+    """By the entity that is copied from."""
+
+    def home(self, entity: str) -> Place:
+        return next(place for place in self.of[entity] if place.home)
+
+    def exact(self, entity: str) -> Place | None:
+        """The place by which a row is known to exist or not."""
+        found = [place for place in self.of[entity] if place.exact and not place.measures]
+        return next((place for place in found if place.home), found[0] if found else None)
+
+
+def find_places(model: Model, design: Design, kinds: Mapping[str, Kind]) -> Places:
+    """The places of all entities."""
+    places = Places({name: [] for name in model.entities}, {name: [] for name in model.entities})
+    for view in design.views.values():
+        if view.base:
+            continue
+        for at, embed in _levels(view):
+            place = _place(model, design, kinds, view, at, embed)
+            places.of[place.entity].append(place)
+    for entity, found in places.of.items():
+        if not any(place.home for place in found):
+            raise DesignError(f"the design has no home for '{entity}'")
+        found.sort(key=lambda place: not place.home)
+        _watch(model, entity, found, places)
+    return places
+
+
+def _levels(view: View) -> Iterator[tuple[tuple[str, ...], Embed | None]]:
+    yield (), None
+    pending: list[tuple[tuple[str, ...], Embed]] = [((embed.role,), embed) for embed in view.embeds]
+    while pending:
+        at, embed = pending.pop(0)
+        yield at, embed
+        pending += [((*at, inner.role), inner) for inner in embed.embeds]
+
+
+def _place(
+    model: Model, design: Design, kinds: Mapping[str, Kind], view: View, at: tuple[str, ...], embed: Embed | None
+) -> Place:
+    key = key_of(model, view, at)
+    entity = model.entities[key.entity]
+    holds = embed.holds if embed is not None else view.holds
+    where = compile_filter(model, key.entity, view.where) if embed is None else None
+    if embed is not None and view.where:
+        raise DesignError(f"view '{view.name}' embeds rows and has a condition, which cannot be kept true")
+    decides = {path for part in key.parts for path in part.paths}
+    decides |= {str(path) for condition in view.where for path in (condition.path, *condition.also)}
+    terms = set().union(*(term_paths(measure.term) for measure in view.measures)) if view.measures else set()
+    copies = tuple(
+        path
+        for path in (path_of(model, key.entity, text) for text in dict.fromkeys((*holds, *sorted(decides | terms))))
+        if path.roles
+    )
+    references = {column for path in copies for column in entity.roles[path.roles[0]].columns}
+    mutable = {path for path in decides | terms | references if path in entity.columns and path not in entity.key}
+    own = {path for path in {*holds, *decides, *terms} if path in entity.columns} | references
+    home_view, home_at = design.homes[key.entity]
+    return Place(
+        view=view,
+        at=at,
+        entity=key.entity,
+        key=key,
+        holds=tuple(holds),
+        where=where(Call({}, _ALWAYS), {}) if where is not None else None,
+        home=(view.name, at) == (home_view, tuple(home_at)),
+        exact=not view.where and all(_is_exact(part, entity.key) for part in key.parts),
+        copies=copies,
+        key_copies=any(str(path) in decides | terms for path in copies),
+        own=frozenset(own),
+        deciding=frozenset(mutable),
+        composing=_composing(design, kinds, view) if embed is None else frozenset(),
+        measures=tuple((one, compile_term(one.term) if one.term else None) for one in view.measures),
+        extremes=any(one.how in ("min", "max") for one in view.measures),
+        limit=embed.limit if embed is not None else None,
+    )
+
+
+def _is_exact(part: KeyPart, key: tuple[str, ...]) -> bool:
+    return part.ways > 1 or (part.cut is None and part.path in key)
+
+
+def _composing(design: Design, kinds: Mapping[str, Kind], base: View) -> frozenset[str]:
+    found: set[str] = set()
+    for view in design.views.values():
+        if view.base == base.name and kinds[view.kind].composed:
+            found |= {path for part in view.parts for path in (part.path, *part.also) if path}
+            found |= {str(condition.path) for condition in view.where}
+    return frozenset(found)
+
+
+def _watch(model: Model, entity: str, found: list[Place], places: Places) -> None:
+    """Notes whom the places of an entity copy from."""
+    watched: dict[tuple[str, ...], set[str]] = {}
+    for place in found:
+        for path in place.copies:
+            watched.setdefault(path.roles, set()).add(path.column)
+            for depth in range(1, len(path.roles)):
+                before = model.entity_at(entity, path.roles[:depth])
+                columns = model.entities[before].roles[path.roles[depth]].columns
+                watched.setdefault(path.roles[:depth], set()).update(columns)
+    for roles, some in watched.items():
+        target = model.entity_at(entity, roles)
+        places.watches[target].append(Watch(entity, roles, frozenset(some)))

@@ -1,0 +1,138 @@
+"""Reading whole rows for writes: by key, by what they point at, and the values behind their references."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from keyplan.engines.base import Proc
+from keyplan.errors import DesignError
+from keyplan.model.model import Model
+from keyplan.model.pattern import Path
+from keyplan.plan.design import Design
+from keyplan.store.execute import Executor, Runner
+from keyplan.store.filter import Call
+from keyplan.store.pump import gather
+
+Row = dict[str, Any]
+Key = tuple[Any, ...]
+
+
+class RowReader:
+    """Strong reads of whole rows."""
+
+    def __init__(self, model: Model, design: Design, executor: Executor) -> None:
+        self.model = model
+        self.design = design
+        self.executor = executor
+        self._by_key: dict[str, Runner] = {}
+        self._pointing: dict[str, Runner] = {}
+
+    def by_key(self, wanted: Iterable[tuple[str, Key]], now: datetime) -> Proc[dict[tuple[str, Key], Row | None]]:
+        """Rows of any entities by their keys, in one round where the plans allow; None for those that are not there."""
+        keys: dict[str, dict[Key, None]] = {}
+        for entity, key in wanted:
+            keys.setdefault(entity, {})[key] = None
+        procs = [self._rows(entity, list(some), now) for entity, some in keys.items()]
+        found = yield from gather(procs)
+        return {
+            (entity, key): row
+            for (entity, some), rows in zip(keys.items(), found, strict=True)
+            for key, row in zip(some, rows, strict=True)
+        }
+
+    def _rows(self, entity: str, keys: Sequence[Key], now: datetime) -> Proc[list[Row | None]]:
+        runner = self._by_key.get(entity)
+        if runner is None:
+            runner = self._by_key[entity] = self.executor.compile(self.design.rows[entity])
+        columns = self.model.entities[entity].key
+        outers = [dict(zip(columns, key, strict=True)) for key in keys]
+        found = yield from runner.many(Call({}, now, strong=True), outers)
+        stored = self.model.entities[entity].stored
+        return [{column: rows[0][column] for column in stored} if rows else None for rows in found]
+
+    def pointing_at(self, entity: str, role: str, keys: Sequence[Key], now: datetime) -> Proc[list[list[Row]]]:
+        """The rows of an entity whose reference holds each of these keys."""
+        name = f"{entity}.{role}"
+        runner = self._pointing.get(name)
+        if runner is None:
+            node = self.design.dependents.get(name)
+            if node is None:
+                raise DesignError(f"the design does not say how to find rows of '{entity}' by '{role}'")
+            runner = self._pointing[name] = self.executor.compile(node)
+        target = self.model.entities[self.model.entities[entity].roles[role].entity]
+        outers = [dict(zip(target.key, key, strict=True)) for key in keys]
+        found = yield from runner.many(Call({}, now, strong=True), outers)
+        stored = self.model.entities[entity].stored
+        return [[{column: row[column] for column in stored} for row in rows] for rows in found]
+
+
+@dataclass
+class World:
+    """The rows that a write reads and changes: as they are, and as they will be."""
+
+    model: Model
+    reader: RowReader
+    now: datetime
+    seen: dict[tuple[str, Key], Row | None] = field(default_factory=dict)
+    """Rows read, and not changed by this write."""
+    changed: dict[tuple[str, Key], tuple[Row | None, Row | None]] = field(default_factory=dict)
+
+    def row(self, entity: str, key: Key, new: bool) -> Row | None:
+        pair = self.changed.get((entity, key))
+        return pair[new] if pair is not None else self.seen[entity, key]
+
+    def value(self, entity: str, row: Mapping[str, Any], path: Path, new: bool = True) -> Any:
+        """The value at the end of a to-one path, of rows that were fetched."""
+        found = self.behind(entity, row, path.roles, new)
+        if found is None:
+            return None
+        target, key = found
+        gone = self.row(target, key, new)
+        return gone.get(path.column) if gone is not None else None
+
+    def behind(self, entity: str, row: Mapping[str, Any], roles: Sequence[str], new: bool) -> tuple[str, Key] | None:
+        """The entity and key that a chain of references leads to; None where it breaks."""
+        here: Mapping[str, Any] | None = row
+        key: Key = ()
+        for name in roles:
+            if here is None:
+                return None
+            role = self.model.entities[entity].roles[name]
+            key = tuple(here.get(column) for column in role.columns)
+            if None in key:
+                return None
+            entity = role.entity
+            if (entity, key) not in self.changed and (entity, key) not in self.seen:
+                return entity, key
+            here = self.row(entity, key, new)
+        return entity, key
+
+    def fetch(self, wanted: Iterable[tuple[str, Mapping[str, Any], tuple[str, ...], bool]]) -> Proc[None]:
+        """Reads what stands behind chains of references of rows (entity, row, roles, new side), level by level."""
+        chains = list(wanted)
+        depth = 1
+        while True:
+            missing: dict[tuple[str, Key], None] = {}
+            deeper = False
+            for entity, row, roles, new in chains:
+                if len(roles) < depth:
+                    continue
+                deeper = True
+                found = self.behind(entity, row, roles[:depth], new)
+                if found is not None and found not in self.changed and found not in self.seen:
+                    missing[found] = None
+            if not deeper:
+                return
+            if missing:
+                self.seen |= yield from self.reader.by_key(missing, self.now)
+            depth += 1
+
+    def full(self, entity: str, row: Row, copies: Iterable[Path], new: bool) -> Row:
+        """A row with the values behind its references."""
+        result = dict(row)
+        for path in copies:
+            result[str(path)] = self.value(entity, row, path, new)
+        return result

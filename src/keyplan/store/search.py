@@ -1,0 +1,210 @@
+"""Running a Search: spans become requests, replies become rows, rows are filtered, merged and cut.
+
+Every span of every outer row goes out in the same round. A limit is passed on to the engine; where a filter then
+leaves too few rows, the span is topped up from where it ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from keyplan.engines.base import Ask, Codec, Kind, Proc, Span
+from keyplan.errors import DesignError
+from keyplan.model.model import Model
+from keyplan.model.pattern import Outer
+from keyplan.plan.design import Design
+from keyplan.plan.steps import Search
+from keyplan.store.expiry import compile_alive
+from keyplan.store.filter import Call, Holds, Row, compile_filter
+from keyplan.store.keys import Key, key_of
+from keyplan.store.order import Position, position_of, sort_rows
+from keyplan.store.spans import Spans
+
+MOST_AT_ONCE = 1000
+"""Rows asked for per span when topping up."""
+
+Keep = Callable[[Row], bool]
+
+
+class SearchNode:
+    """A compiled Search."""
+
+    def __init__(self, model: Model, design: Design, kinds: Mapping[str, Kind], codec: Codec, search: Search) -> None:
+        view = design.views[search.view]
+        self.search = search
+        self.view = view
+        key = key_of(model, view, search.at)
+        if not kinds[view.kind].partitioned:
+            key = Key(key.entity, (), key.parts)  # one sorted sequence: any prefix will do
+        self.entity = key.entity
+        self.spans = Spans(model, search, key)
+        self.reader = codec.reader(search)
+        self.order = search.order
+        self.provides = (*search.takes, *search.along)
+        conditions = (*search.filter, *self.spans.residual)
+        self.check_takes(conditions)
+        self.filter = compile_filter(model, self.entity, conditions)
+        self.alive = compile_alive(
+            model, self.entity, search.takes, [str(one.path) for one in search.given], search.along
+        )
+        self.free = tuple(
+            sorted(
+                {
+                    one.path
+                    for condition in (*search.given, *search.filter)
+                    for one in condition.operands
+                    if isinstance(one, Outer)
+                }
+            )
+        )
+        self.drops = self.filter is not None or self.alive is not None
+        repeated = any(part.cut in ("each", "words") for part in key.parts[len(self.spans.fixed) :])
+        self.repeats = tuple(model.entities[self.entity].key) if repeated else ()
+        """The key, where one row may be found more than once."""
+        self.op = "scan" if self.spans.scan else "get" if self.spans.single else "query"
+
+    def check_takes(self, conditions: Sequence[Any]) -> None:
+        takes = {*self.search.takes, *self.search.along}
+        for condition in conditions:
+            for path in (condition.path, *condition.also):
+                if str(path) not in takes and not any(str(path).startswith(role + ".") for role in self.search.along):
+                    raise DesignError(f"the plan filters view '{self.search.view}' by '{path}' without taking it")
+
+    def many(
+        self,
+        call: Call,
+        outers: Sequence[Mapping[str, Any]],
+        after: Sequence[Position | None] | None = None,
+        limit: int | None = None,
+    ) -> Proc[list[list[Row]]]:
+        """The rows for each outer row."""
+        if after is not None and not any(after):
+            after = None
+        if self.spans.scan and len(outers) > 1 and after is None:
+            return (yield from self.scan_once(call, outers, limit))
+        spans: list[Span] = []
+        owners: list[int] = []
+        for number, outer in enumerate(outers):
+            position = after[number] if after is not None else None
+            for span in self.spans.spans(call, outer):
+                left = self.spans.resume(span, self.order, position) if position is not None else span
+                if left is not None:
+                    spans.append(left)
+                    owners.append(number)
+        if len(outers) == 1:
+            keeps = [self.keep(call, outers[0])] * len(spans)
+        else:
+            bound = [self.keep(call, outer) for outer in outers]
+            keeps = [bound[owner] for owner in owners]
+        found = yield from self.fetch(call, spans, keeps, limit)
+        if len(outers) == len(spans) == 1:
+            lists = found
+        else:
+            lists = [[] for _ in outers]
+            counts = [0] * len(outers)
+            for owner, rows in zip(owners, found, strict=True):
+                lists[owner] += rows
+                counts[owner] += 1
+            for number, count in enumerate(counts):
+                if count > 1 and self.order:
+                    lists[number] = sort_rows(lists[number], self.order)
+        if self.repeats:
+            lists = [distinct(rows, self.repeats) for rows in lists]
+        return lists if limit is None else [rows[:limit] for rows in lists]
+
+    def scan_once(self, call: Call, outers: Sequence[Mapping[str, Any]], limit: int | None) -> Proc[list[list[Row]]]:
+        """One scan for all outer rows, in place of one each."""
+        (rows,) = yield from self.fetch(call, [Span(())], [None], None)
+        if self.repeats:
+            rows = distinct(rows, self.repeats)
+        result: list[list[Row]] = []
+        for outer in outers:
+            keep = self.keep(call, outer)
+            found = [row for row in rows if keep is None or keep(row)]
+            result.append(found if limit is None else found[:limit])
+        return result
+
+    def keep(self, call: Call, outer: Mapping[str, Any]) -> Keep | None:
+        """The test that an entry has to pass."""
+        if not self.drops:
+            return None
+        holds: Holds | None = self.filter(call, outer) if self.filter is not None else None
+        alive, now = self.alive, call.now
+        if alive is None:
+            return holds
+        if holds is None:
+            return lambda row: alive(row, now)
+        test = holds
+        return lambda row: alive(row, now) and test(row)
+
+    def fetch(
+        self, call: Call, spans: list[Span], keeps: Sequence[Keep | None], limit: int | None
+    ) -> Proc[list[list[Row]]]:
+        """The rows of each span that pass, at most `limit` of each."""
+        found: list[list[Row]] = [[] for _ in spans]
+        numbers = list(range(len(spans)))
+        # Without an order there is no position to resume from, so that a filter needs the span in one go.
+        size = limit if limit is not None and (self.order or not self.drops) else None
+        while numbers:
+            here = [spans[number] for number in numbers]
+            last = yield from self.read(call, here, numbers, keeps, found, limit, size)
+            numbers = []
+            for number, (count, row) in last.items():
+                assert limit is not None
+                if size is not None and count >= size and len(found[number]) < limit:
+                    left = self.spans.resume(spans[number], self.order, position_of(self.order, row))
+                    if left is not None:
+                        spans[number] = left
+                        numbers.append(number)
+            if size is not None:
+                size = min(size * 2, max(MOST_AT_ONCE, size))
+        return found
+
+    def read(
+        self,
+        call: Call,
+        spans: list[Span],
+        numbers: Sequence[int],
+        keeps: Sequence[Keep | None],
+        found: list[list[Row]],
+        limit: int | None,
+        size: int | None,
+    ) -> Proc[dict[int, tuple[int, Row]]]:
+        """Reads spans into `found`; says for those cut by `size` how many entries came and which was the last."""
+        reader = self.reader
+        asks: list[Ask] = reader.ask(spans, size, strong=call.strong)
+        last: dict[int, tuple[int, Row]] = {}
+        while asks:
+            replies = yield [ask.request for ask in asks]
+            more: list[Ask] = []
+            read = 0
+            for ask, reply in zip(asks, replies, strict=True):
+                if isinstance(reply, Exception):
+                    raise reply
+                answer = reader.answer(ask, reply)
+                for index, rows in zip(ask.spans, answer.rows, strict=True):
+                    if not rows:
+                        continue
+                    read += len(rows)
+                    number = numbers[index]
+                    keep = keeps[number]
+                    found[number] += rows if keep is None else [row for row in rows if keep(row)]
+                    if size is not None and self.drops:
+                        last[number] = (last[number][0] + len(rows) if number in last else len(rows), rows[-1])
+                if answer.more is not None and (
+                    limit is None or any(len(found[numbers[index]]) < limit for index in answer.more.spans)
+                ):
+                    more.append(answer.more)
+            if call.trace is not None:
+                call.trace.append({"op": self.op, "view": self.search.view, "requests": len(asks), "rows": read})
+            asks = more
+        return last
+
+
+def distinct(rows: list[Row], key: Sequence[str]) -> list[Row]:
+    """Each row once, by its key."""
+    seen: dict[tuple[Any, ...], Row] = {}
+    for row in rows:
+        seen.setdefault(tuple(row[column] for column in key), row)
+    return list(seen.values())

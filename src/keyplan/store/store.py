@@ -1,0 +1,294 @@
+"""A live store: one method per pattern, write and transaction, sync and async, over the same procs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from keyplan.engines.base import AsyncPort, Port, Proc
+from keyplan.errors import ArgumentError, nearest
+from keyplan.model.model import Model
+from keyplan.model.pattern import Pattern
+from keyplan.model.write import Transaction, Write
+from keyplan.plan.design import Design
+from keyplan.store.core import Core
+from keyplan.store.load import Loading, load_rows
+from keyplan.store.pump import patient, run, run_async
+from keyplan.store.read import Read
+from keyplan.store.verify import Verification, verify
+
+T = TypeVar("T")
+Progress = Callable[[int], None]
+
+CALL = inspect.Parameter.KEYWORD_ONLY
+
+
+class Method:
+    """A pattern, write or transaction as something to be called; `start` makes its proc."""
+
+    def __init__(self, name: str, signature: inspect.Signature, doc: str, run: Callable[[Proc[Any]], Any]) -> None:
+        self.__name__ = self.__qualname__ = name
+        self.__signature__ = signature
+        self.__doc__ = doc
+        self._run = run
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__}{self.__signature__}>"
+
+
+class PatternMethod(Method):
+    """A pattern."""
+
+    def __init__(self, core: Core, read: Read, run: Callable[[Proc[Any]], Any]) -> None:
+        super().__init__(read.pattern.name, pattern_signature(read.pattern), describe(core.model, read.pattern), run)
+        self._core = core
+        self._read = read
+
+    def __call__(
+        self, *, cursor: str | None = None, consistency: str | None = None, explain: bool = False, **arguments: Any
+    ) -> Any:
+        return self._run(self._core.read(self._read, arguments, cursor, consistency, explain))
+
+    def _iteration(self, arguments: Mapping[str, Any], cursor: str | None, consistency: str | None) -> tuple[Any, Any]:
+        """The call that all chunks of an iteration share, and the position it starts from."""
+        read = self._read
+        call = read.call(arguments, self._core.clock(), consistency)
+        if read.pattern.kind != "find" or read.pattern.one:
+            raise ArgumentError(f"{read.pattern.name}: its answer is not a list of rows; call it without '.all'")
+        position = read.cursors.position(cursor, call.args) if cursor is not None and read.paged else None
+        return call, position
+
+
+class SyncPatternMethod(PatternMethod):
+    """A pattern, sync."""
+
+    def all(
+        self, *, cursor: str | None = None, consistency: str | None = None, **arguments: Any
+    ) -> Iterator[dict[str, Any]]:
+        """Every row, page after page, in bounded memory where the plan delivers the order by itself."""
+        call, position = self._iteration(arguments, cursor, consistency)
+        return self._each(call, position)
+
+    def _each(self, call: Any, position: Any) -> Iterator[dict[str, Any]]:
+        while True:
+            rows, position = self._run(patient(self._read.chunk(call, position)))
+            yield from rows
+            if position is None:
+                return
+
+
+class AsyncPatternMethod(PatternMethod):
+    """A pattern, async."""
+
+    def all(
+        self, *, cursor: str | None = None, consistency: str | None = None, **arguments: Any
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Every row, page after page, in bounded memory where the plan delivers the order by itself."""
+        call, position = self._iteration(arguments, cursor, consistency)
+        return self._each(call, position)
+
+    async def _each(self, call: Any, position: Any) -> AsyncIterator[dict[str, Any]]:
+        while True:
+            rows, position = await self._run(patient(self._read.chunk(call, position)))
+            for row in rows:
+                yield row
+            if position is None:
+                return
+
+
+class WriteMethod(Method):
+    """A write."""
+
+    def __init__(self, core: Core, write: Write, run: Callable[[Proc[Any]], Any]) -> None:
+        super().__init__(write.name, write_signature(core.model, write), describe(core.model, write), run)
+        self._core = core
+        self._write = write
+
+    def __call__(self, *, explain: bool = False, **arguments: Any) -> Any:
+        return self._run(self._core.write(self._write, arguments, explain))
+
+
+class TransactionMethod(Method):
+    """A transaction."""
+
+    def __init__(self, core: Core, transaction: Transaction, run: Callable[[Proc[Any]], Any]) -> None:
+        names = [inspect.Parameter(repeat.write, CALL) for repeat in transaction.parts]
+        doc = f"{', '.join(repeat.write for repeat in transaction.parts)}: all of them or none."
+        super().__init__(transaction.name, inspect.Signature(names), doc, run)
+        self._core = core
+        self._transaction = transaction
+
+    def __call__(self, *, explain: bool = False, **arguments: Any) -> Any:
+        return self._run(self._core.transact(self._transaction, arguments, explain))
+
+
+P = TypeVar("P")
+
+
+class _Common(Generic[P]):
+    """What stores of both colours have."""
+
+    _pattern_method: type[PatternMethod]
+
+    def __init__(self, core: Core, port: P) -> None:
+        self._core = core
+        self._port: P = port
+        self._closed = False
+        for name, read in core.reads.items():
+            setattr(self, name, self._pattern_method(core, read, self._run))
+        for name, write in core.model.writes.items():
+            setattr(self, name, WriteMethod(core, write, self._run))
+        for name, transaction in core.model.transactions.items():
+            setattr(self, name, TransactionMethod(core, transaction, self._run))
+
+    @property
+    def model(self) -> Model:
+        """The model that the store runs."""
+        return self._core.model
+
+    @property
+    def design(self) -> Design:
+        """The design that the store runs."""
+        return self._core.design
+
+    def _run(self, proc: Proc[Any]) -> Any:
+        raise NotImplementedError
+
+    def __getattr__(self, name: str) -> Any:
+        known = [*self.__dict__.get("_core").model.calls] if "_core" in self.__dict__ else []  # type: ignore[union-attr]
+        raise AttributeError(f"the store has no pattern, write or transaction '{name}'{nearest(name, known)}")
+
+    def __dir__(self) -> Iterable[str]:
+        return sorted({*super().__dir__(), *self._core.model.calls})
+
+
+class Store(_Common[Port]):
+    """A live connection that runs a design, sync. Made by `keyplan.open`."""
+
+    _pattern_method = SyncPatternMethod
+
+    def _run(self, proc: Proc[Any]) -> Any:
+        return run(proc, self._port)
+
+    def load(
+        self, rows: Iterable[tuple[str, Mapping[str, Any]]], *, progress: Progress | None = None, done: int = 0
+    ) -> int:
+        """Upserts rows, given as (entity, fields), in batches, and returns how many.
+
+        `progress` is called with the number of rows that are safe; a load that was interrupted goes on with the same
+        rows and `done` set to the last such number.
+        """
+        loading = Loading(self._core, rows, done)
+        for count in loading.batches():
+            run(patient(load_rows(loading)), self._port)
+            if progress is not None:
+                progress(count)
+        return loading.done - done
+
+    def verify(self, *, repair: bool = False, progress: Progress | None = None) -> Verification:
+        """Compares every view with what its home rows imply, and repairs it if asked to."""
+        return run(patient(verify(self._core, repair, progress)), self._port)
+
+    def settle(self) -> None:
+        """Waits until every write that has returned shows in every view."""
+        run(patient(self._core.settle()), self._port)
+
+    def close(self) -> None:
+        """Closes the connection."""
+        if not self._closed:
+            self._closed = True
+            self._port.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+class AsyncStore(_Common[AsyncPort]):
+    """A live connection that runs a design, async. Made by `keyplan.open_async`."""
+
+    _pattern_method = AsyncPatternMethod
+
+    def _run(self, proc: Proc[T]) -> Any:
+        call = getattr(self._port, "call", None)
+        if call is not None:  # a port that runs whole procs on a worker of its own
+            return call(lambda port: run(proc, port))
+        return run_async(proc, self._port)
+
+    async def load(
+        self, rows: Iterable[tuple[str, Mapping[str, Any]]], *, progress: Progress | None = None, done: int = 0
+    ) -> int:
+        """Upserts rows, given as (entity, fields), in batches, and returns how many."""
+        loading = Loading(self._core, rows, done)
+        for count in loading.batches():
+            await self._run(patient(load_rows(loading)))
+            if progress is not None:
+                progress(count)
+        return loading.done - done
+
+    async def verify(self, *, repair: bool = False, progress: Progress | None = None) -> Verification:
+        """Compares every view with what its home rows imply, and repairs it if asked to."""
+        found: Verification = await self._run(patient(verify(self._core, repair, progress)))
+        return found
+
+    async def settle(self) -> None:
+        """Waits until every write that has returned shows in every view."""
+        await self._run(patient(self._core.settle()))
+
+    async def close(self) -> None:
+        """Closes the connection."""
+        if not self._closed:
+            self._closed = True
+            await self._port.close()
+
+    async def __aenter__(self) -> AsyncStore:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+
+def pattern_signature(pattern: Pattern) -> inspect.Signature:
+    """The arguments of a pattern, all by name."""
+    names = dict.fromkeys(name.partition(".")[0] for name in pattern.params)
+    parameters = [inspect.Parameter(name, CALL) for name in names]
+    if pattern.kind == "find" and not pattern.one and pattern.limit is None:
+        parameters.append(inspect.Parameter("cursor", CALL, default=None, annotation="str | None"))
+    parameters.append(inspect.Parameter("consistency", CALL, default=None, annotation="str | None"))
+    parameters.append(inspect.Parameter("explain", CALL, default=False, annotation="bool"))
+    return inspect.Signature(parameters)
+
+
+def write_signature(model: Model, write: Write) -> inspect.Signature:
+    """The arguments of a write, all by name; those that may be left out have a default."""
+    entity = model.entities[write.entity]
+    parameters = []
+    if write.kind in ("create", "upsert"):
+        for field in entity.fields.values():
+            if field.computed is not None:
+                continue
+            kind = field.type.kind if field.type is not None else ""
+            generated = kind in ("uuid", "ulid") and field.name in entity.key
+            filled = field.default is not None or field.now or field.source is not None
+            if generated or filled or field.optional is not None or kind in ("set", "list"):
+                parameters.append(inspect.Parameter(field.name, CALL, default=None))
+            else:
+                parameters.append(inspect.Parameter(field.name, CALL))
+        parameters += [inspect.Parameter(role, CALL, default=()) for role in write.children]
+    else:
+        names = dict.fromkeys(name.partition(".")[0] for name in write.params)
+        parameters += [inspect.Parameter(name, CALL) for name in names]
+    parameters.append(inspect.Parameter("explain", CALL, default=False, annotation="bool"))
+    return inspect.Signature(parameters)
+
+
+def describe(model: Model, call: Pattern | Write) -> str:
+    """The docstring of a method: the model's own note, or what it does."""
+    if call.note:
+        return call.note
+    where = " and ".join(str(condition) for condition in call.where)
+    tail = f" where {where}" if where else ""
+    return f"{call.kind} {call.entity}{tail}"

@@ -1,0 +1,304 @@
+"""Verify: every entry of every view that keyplan keeps, against what the home rows imply.
+
+Homes are streamed in chunks. For each row the entries it ought to have are read by their keys and compared; then each
+view is streamed for entries that no row accounts for; groups of measures are counted anew. A repair makes the views
+equal to the homes, and should run while nobody writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from keyplan.engines.base import Ask, Proc, Reader, Span
+from keyplan.model.entity import EXPIRES
+from keyplan.plan.edits import Edit
+from keyplan.plan.steps import Search
+from keyplan.store.core import Core
+from keyplan.store.expiry import compile_alive, is_gone
+from keyplan.store.fold import COUNT, plus
+from keyplan.store.places import Place
+from keyplan.store.rows import Key, Row, World
+
+MOST_LISTED = 100
+TOGETHER = 500
+"""Rows whose entries are looked up at once."""
+
+
+@dataclass
+class ViewReport:
+    """What was found in one view."""
+
+    entries: int = 0
+    missing: int = 0
+    wrong: int = 0
+    extra: int = 0
+
+
+@dataclass
+class Verification:
+    """The outcome of `verify`."""
+
+    views: dict[str, ViewReport] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    """The first of them, in words."""
+    rows: int = 0
+    repaired: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether every view was what its home rows imply."""
+        return not any(one.missing or one.wrong or one.extra for one in self.views.values())
+
+    def note(self, view: str, what: str, key: Key) -> None:
+        report = self.views[view]
+        setattr(report, what, getattr(report, what) + 1)
+        if len(self.problems) < MOST_LISTED:
+            self.problems.append(f"{view}: {what} entry {key!r}")
+
+
+def verify(core: Core, repair: bool = False, progress: Callable[[int], None] | None = None) -> Proc[Verification]:
+    """Compares all views with the homes; repairs them if asked to."""
+    work = _Verifier(core, repair, progress)
+    for entity in core.model.entities:
+        yield from work.entity(entity)
+    return work.result
+
+
+class _Verifier:
+    def __init__(self, core: Core, repair: bool, progress: Callable[[int], None] | None) -> None:
+        self.core = core
+        self.now: datetime = core.clock()
+        self.repair = repair
+        self.progress = progress
+        self.result = Verification()
+        for places in core.places.of.values():
+            for place in places:
+                self.result.views.setdefault(place.view.name, ViewReport())
+
+    def entity(self, name: str) -> Proc[None]:
+        places = self.core.places.of[name]
+        home = self.core.places.home(name)
+        groups: dict[str, dict[Key, dict[str, Any]]] = {place.view.name: {} for place in places if place.measures}
+        stored = self.core.model.entities[name].stored
+
+        def check(rows: list[Row]) -> Proc[None]:
+            alive = [row for row in rows if not is_gone(row, self.now)]
+            self.result.rows += len(alive)
+            own = [{column: row[column] for column in stored} for row in alive]
+            world = World(self.core.model, self.core.reader, self.now)
+            yield from world.fetch(
+                (name, row, path.roles, True) for place in places for path in place.copies for row in own
+            )
+            for place in places:
+                full = [world.full(name, row, place.copies, True) for row in own]
+                if place.measures:
+                    count(place, full, groups[place.view.name])
+                elif place is home:
+                    yield from self.check_home(place, full, alive)
+                else:
+                    yield from self.check_entries(place, full)
+            if self.progress is not None:
+                self.progress(self.result.rows)
+
+        yield from self.scan(home, home.holds, check)
+        for place in places:
+            if place.measures:
+                yield from self.check_groups(place, groups[place.view.name])
+            elif place is not home:
+                yield from self.check_extra(place)
+
+    # Reading
+
+    def reader(self, place: Place, takes: Sequence[str]) -> Reader:
+        return self.core.codec.reader(Search(place.view.name, place.at, takes=tuple(takes)))
+
+    def scan(self, place: Place, takes: Sequence[str], each: Callable[[list[Row]], Proc[None]]) -> Proc[None]:
+        """Streams all entries of a place."""
+        reader = self.reader(place, takes)
+        asks: list[Ask] = reader.ask([Span(())], None, strong=True)
+        while asks:
+            ask = asks.pop(0)
+            (reply,) = yield [ask.request]
+            if isinstance(reply, Exception):
+                raise reply
+            answer = reader.answer(ask, reply)
+            if answer.more is not None:
+                asks.insert(0, answer.more)
+            for rows in answer.rows:
+                for start in range(0, len(rows), TOGETHER):
+                    yield from each(rows[start : start + TOGETHER])
+
+    def entries(self, place: Place, keys: Sequence[Key]) -> Proc[list[Row | None]]:
+        """The entries with these keys, copies of expired rows cleared."""
+        if not keys:
+            return []
+        reader = self.reader(place, place.holds)
+        width = len(place.key.partition)
+        found: list[list[Row]] = [[] for _ in keys]
+        asks = reader.ask([Span(key[:width], key[width:]) for key in keys], None, strong=True)
+        while asks:
+            replies = yield [ask.request for ask in asks]
+            more = []
+            for ask, reply in zip(asks, replies, strict=True):
+                if isinstance(reply, Exception):
+                    raise reply
+                answer = reader.answer(ask, reply)
+                for number, rows in zip(ask.spans, answer.rows, strict=True):
+                    found[number] += rows
+                if answer.more is not None:
+                    more.append(answer.more)
+            asks = more
+        alive = compile_alive(self.core.model, place.entity, place.holds, (), {})
+        result: list[Row | None] = []
+        for rows in found:
+            row = rows[0] if rows else None
+            result.append(row if row is None or alive is None or alive(row, self.now) else None)
+        return result
+
+    # Comparing
+
+    def check_home(self, place: Place, full: list[Row], stored: list[Row]) -> Proc[None]:
+        """A home is right by definition, except for what it copies."""
+        alive = compile_alive(self.core.model, place.entity, place.holds, (), {})
+        edits = []
+        self.result.views[place.view.name].entries += len(full)
+        for wanted, row in zip(full, stored, strict=True):
+            if alive is not None:
+                alive(row, self.now)
+            values = {str(path): wanted[str(path)] for path in place.copies if str(path) in place.holds}
+            wrong = {path: value for path, value in values.items() if row.get(path) != value}
+            if wrong:
+                (key,) = place.keys(wanted)
+                self.result.note(place.view.name, "wrong", key)
+                edits.append(
+                    Edit(place.view.name, "patch", key, place.at, wrong, entry=place.entry(wanted), expect="present")
+                )
+        for edit in edits if self.repair else ():
+            yield from self.send(edit)
+
+    def check_entries(self, place: Place, full: list[Row]) -> Proc[None]:
+        expected = {key: place.entry(row) for row in full for key in place.keys(row)}
+        found = yield from self.entries(place, list(expected))
+        self.result.views[place.view.name].entries += len(expected)
+        edits: list[Edit] = []
+        for (key, entry), actual in zip(expected.items(), found, strict=True):
+            if actual is None:
+                self.result.note(place.view.name, "missing", key)
+            elif any(actual.get(path) != value for path, value in entry.items()):
+                self.result.note(place.view.name, "wrong", key)
+            else:
+                continue
+            edits.append(Edit(place.view.name, "put", key, place.at, entry))
+        yield from self.mend(edits)
+
+    def check_extra(self, place: Place) -> Proc[None]:
+        """Entries that no row accounts for."""
+        entity = self.core.model.entities[place.entity]
+        several = any(part.cut in ("each", "words") for part in place.key.parts)
+        if not set(entity.key) <= set(place.holds) or several:
+            return
+
+        def check(rows: list[Row]) -> Proc[None]:
+            present = [row for row in rows if not is_gone(row, self.now)]
+            keys = [tuple(row[column] for column in entity.key) for row in present]
+            homes = yield from self.core.reader.by_key([(entity.name, key) for key in keys], self.now)
+            world = World(self.core.model, self.core.reader, self.now)
+            yield from world.fetch(
+                (entity.name, row, path.roles, True)
+                for row in homes.values()
+                if row is not None
+                for path in place.copies
+            )
+            edits: list[Edit] = []
+            for entry, key in zip(present, keys, strict=True):
+                row = homes[entity.name, key]
+                wanted = place.keys(world.full(entity.name, row, place.copies, True)) if row is not None else []
+                for stands in place.key.of(entry):
+                    if stands not in wanted and not self.is_behind_expired(place, entry):
+                        self.result.note(place.view.name, "extra", stands)
+                        edits.append(Edit(place.view.name, "delete", stands, place.at))
+            yield from self.mend(edits)
+
+        yield from self.scan(place, place.holds, check)
+
+    def is_behind_expired(self, place: Place, entry: Mapping[str, Any]) -> bool:
+        """Entries under a value of a row that has expired are not seen by any read."""
+        return any(
+            path.endswith("." + EXPIRES) and value is not None and value <= self.now for path, value in entry.items()
+        )
+
+    def check_groups(self, place: Place, groups: dict[Key, dict[str, Any]]) -> Proc[None]:
+        names = [str(part).removesuffix(" desc") for part in place.view.parts]
+        kept = [COUNT, *dict.fromkeys(measure.name for measure, _ in place.measures)]
+        seen: set[Key] = set()
+        report = self.result.views[place.view.name]
+
+        def check(rows: list[Row]) -> Proc[None]:
+            edits: list[Edit] = []
+            for row in rows:
+                key = tuple(row[name] for name in names)
+                seen.add(key)
+                report.entries += 1
+                wanted = groups.get(key)
+                if wanted is None:
+                    if row[COUNT]:
+                        self.result.note(place.view.name, "extra", key)
+                        edits.append(Edit(place.view.name, "delete", key, place.at))
+                elif any(not _equal(row[name], wanted.get(name), name) for name in kept):
+                    self.result.note(place.view.name, "wrong", key)
+                    edits.append(_put_group(place, key, wanted, kept))
+            yield from self.mend(edits)
+
+        yield from self.scan(place, [*names, *kept], check)
+        missing = [key for key in groups if key not in seen]
+        for key in missing:
+            self.result.note(place.view.name, "missing", key)
+        yield from self.mend([_put_group(place, key, groups[key], kept) for key in missing])
+
+    # Repairing
+
+    def mend(self, edits: list[Edit]) -> Proc[None]:
+        if not self.repair or not edits:
+            return
+        for request in self.core.codec.bulk(edits):
+            (reply,) = yield [request]
+            if isinstance(reply, Exception):
+                raise reply
+        self.result.repaired += len(edits)
+
+    def send(self, edit: Edit) -> Proc[None]:
+        (reply,) = yield [self.core.codec.write([edit])]
+        if isinstance(reply, Exception):
+            raise reply
+        self.result.repaired += 1
+
+
+def count(place: Place, rows: list[Row], groups: dict[Key, dict[str, Any]]) -> None:
+    """Adds rows to the groups of a view with measures."""
+    hows = {measure.name: measure.how for measure, _ in place.measures}
+    for row in rows:
+        for key in place.keys(row):
+            group = groups.setdefault(key, {})
+            for name, amount in place.amounts(row).items():
+                how = hows.get(name, "count")
+                if name not in group:
+                    group[name] = amount
+                elif how in ("count", "sum"):
+                    group[name] = plus(group[name], amount)
+                else:
+                    group[name] = min(group[name], amount) if how == "min" else max(group[name], amount)
+
+
+def _equal(actual: Any, wanted: Any, name: str) -> bool:
+    if isinstance(actual, float) and wanted is not None:
+        return abs(actual - float(wanted)) <= 1e-9 * max(1.0, abs(actual), abs(float(wanted)))
+    if wanted is None:  # a sum of nothing may be kept as 0 or not at all
+        return not actual
+    return bool(actual == wanted)
+
+
+def _put_group(place: Place, key: Key, wanted: Mapping[str, Any], kept: Sequence[str]) -> Edit:
+    return Edit(place.view.name, "put", key, place.at, {name: wanted.get(name) for name in kept})

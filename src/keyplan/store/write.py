@@ -1,0 +1,420 @@
+"""Writes: from checked arguments to row changes, sent as one atomic request, worked out anew where others were faster.
+
+There are no interactive transactions. What has to be known is read, the edits are sent with tests that it is still
+so, and a refusal that comes from such a test means: read again, work out again, send again.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from keyplan.engines.base import Codec, Pause, Proc
+from keyplan.errors import ArgumentError, ConflictError, UncertainError, UnsupportedError
+from keyplan.model.arguments import Binder, Part
+from keyplan.model.entity import EXPIRES
+from keyplan.model.model import Model
+from keyplan.model.new_row import NewId, NewRow, copy_in, expiry, generate, row_from_arguments
+from keyplan.model.pattern import Select
+from keyplan.model.shape import shape, shape_created
+from keyplan.model.write import Write
+from keyplan.plan.design import Design
+from keyplan.plan.edits import Edit
+from keyplan.store.execute import ROOT, Executor, Runner
+from keyplan.store.filter import Call, Filter, compile_filter
+from keyplan.store.guards import expired_owners
+from keyplan.store.jobs import Change, Delete, Job, Put, Update, Written, key_values
+from keyplan.store.mutate import Batch, Mutator, RowChange
+from keyplan.store.pump import gather
+from keyplan.store.rows import Key, Row, RowReader, World
+
+ATTEMPTS = 30
+"""How often a write is worked out anew before it gives up on rows that others keep changing."""
+UNCERTAIN_ATTEMPTS = 4
+CATCH_UP_ATTEMPTS = 5
+ROWS_AT_ONCE = 25
+"""Rows of a wide update or delete that are written in the same rounds."""
+
+
+@dataclass
+class Prepared:
+    """A write whose arguments have been checked, ready to run."""
+
+    write: Write
+    label: str
+    call: Call
+    jobs: list[Job]
+    new: NewRow | None = None
+
+
+@dataclass
+class _Compiled:
+    binder: Binder | None
+    where: Filter | None
+    """The conditions besides the key, on own columns."""
+    condition: Filter | None
+    find: Runner | None
+
+
+class Writer:
+    """The writes of one design."""
+
+    def __init__(
+        self,
+        model: Model,
+        design: Design,
+        executor: Executor,
+        codec: Codec,
+        mutator: Mutator,
+        reader: RowReader,
+        new_id: NewId = generate,
+    ) -> None:
+        self.model = model
+        self.design = design
+        self.executor = executor
+        self.codec = codec
+        self.mutator = mutator
+        self.reader = reader
+        self.new_id = new_id
+        self.compiled = {name: self.compile(write) for name, write in model.writes.items()}
+
+    def compile(self, write: Write) -> _Compiled:
+        entity = self.model.entities[write.entity]
+        binder = None if write.kind in ("create", "upsert") else Binder(self.model, write)
+        extra = [
+            condition
+            for condition in write.where
+            if not condition.path.roles
+            and entity.columns[condition.path.column].computed is None
+            and not (write.by_key and condition.op == "=" and condition.path.column in entity.key)
+        ]
+        plan = self.design.writes.get(write.name)
+        wide = any(
+            condition.path.roles or entity.columns[condition.path.column].computed is not None
+            for condition in write.where
+        )
+        find = None
+        if write.kind in ("update", "delete") and (wide or not write.by_key) and plan is not None and plan.find:
+            find = self.executor.compile(plan.find)
+        return _Compiled(
+            binder,
+            compile_filter(self.model, write.entity, extra),
+            compile_filter(self.model, write.entity, write.condition),
+            find,
+        )
+
+    # Preparing: arguments are checked before anything is read
+
+    def prepare(
+        self, write: Write, label: str, arguments: Mapping[str, Any], now: datetime, written: set[tuple[str, Key]]
+    ) -> Prepared:
+        """Checks the arguments of one write; `written` holds the rows that the same call writes already."""
+        compiled = self.compiled[write.name]
+        entity = self.model.entities[write.entity]
+        if compiled.binder is None:
+            new = row_from_arguments(
+                self.model, label, write.entity, arguments, now=now, children=write.children, new_id=self.new_id
+            )
+            jobs = self.puts(new, write.kind == "upsert")
+            for job in jobs:
+                note(job, written)
+            return Prepared(write, label, Call({}, now), jobs, new)
+        call = Call(compiled.binder(arguments, label), now)
+        if not write.by_key:
+            return Prepared(write, label, call, [])
+        job = self.job(write, label, call, key_values(entity, write, call.args, now))
+        note(job, written)
+        return Prepared(write, label, call, [job])
+
+    def puts(self, new: NewRow, replace: bool) -> list[Job]:
+        """The jobs of a new row and its children."""
+        entity = self.model.entities[new.entity]
+        jobs: list[Job] = [Put(self.model, entity, new.label, new.key(entity), new, replace)]
+        for rows in new.children.values():
+            for child in rows:
+                jobs += self.puts(child, replace)
+        return jobs
+
+    def job(self, write: Write, label: str, call: Call, key: Key) -> Job:
+        compiled = self.compiled[write.name]
+        entity = self.model.entities[write.entity]
+        make: type[Written] = {"update": Update, "delete": Delete, "change": Change}[write.kind]
+        return make(self.model, entity, label, key, write, call, compiled.where, compiled.condition)
+
+    # Running
+
+    def run(self, prepared: Prepared) -> Proc[Any]:
+        """Does one write and returns its answer."""
+        if not prepared.write.by_key:
+            return (yield from self.run_wide(prepared))
+        answers = yield from self.run_all([prepared])
+        return answers[0]
+
+    def run_all(self, prepared: Sequence[Prepared]) -> Proc[list[Any]]:
+        """Does several writes together, or none of them."""
+        jobs = [job for one in prepared for job in one.jobs]
+        for one in prepared:
+            if self.compiled[one.write.name].find is not None:
+                yield from self.located(one)
+        rows = yield from self.commit(jobs, prepared[0].call.now)
+        return [self.answer(one, rows) for one in prepared]
+
+    def located(self, prepared: Prepared) -> Proc[None]:
+        """A write by key with conditions on other rows: whether they hold is found out by its plan."""
+        find = self.compiled[prepared.write.name].find
+        assert find is not None
+        prepared.call.strong = True
+        (rows,) = yield from find.many(prepared.call, ROOT)
+        if not rows:
+            if prepared.write.condition:
+                raise ConflictError(f"{prepared.label}: there is no such {prepared.write.entity}")
+            prepared.jobs.clear()
+
+    def answer(self, prepared: Prepared, rows: Mapping[tuple[str, Key], Row | None]) -> Any:
+        """What a write returns."""
+        write = prepared.write
+        if not write.returns:
+            return shape_created(self.model, prepared.new) if prepared.new is not None else None
+        if not prepared.jobs:
+            return None
+        job = prepared.jobs[0]
+        row = rows.get((job.entity.name, job.key))
+        return None if row is None else shape(self.model, write.entity, Select(write.returns), row)
+
+    def run_wide(self, prepared: Prepared) -> Proc[int]:
+        """Every row that a `where` finds, each on its own."""
+        write, call = prepared.write, prepared.call
+        find = self.compiled[write.name].find
+        if find is None:
+            raise UnsupportedError(f"{prepared.label}: the design does not say how to find its rows")
+        entity = self.model.entities[write.entity]
+        call.strong = True
+        (rows,) = yield from find.many(call, ROOT)
+        keys = list(dict.fromkeys(tuple(row[column] for column in entity.key) for row in rows))
+        if write.condition and not keys:
+            raise ConflictError(f"{prepared.label}: there is no such {entity.name}")
+        count = 0
+        for start in range(0, len(keys), ROWS_AT_ONCE):
+            procs = [
+                self.commit([self.job(write, prepared.label, call, key)], call.now)
+                for key in keys[start : start + ROWS_AT_ONCE]
+            ]
+            done = yield from gather(procs)
+            count += sum(1 for rows_done in done if rows_done)
+        return count
+
+    def commit(self, jobs: Sequence[Job], now: datetime) -> Proc[dict[tuple[str, Key], Row | None]]:
+        """Does the jobs in one atomic request; returns the rows that were written, as they are returned."""
+        reading = lost = False
+        last: list[Any] | None = None
+        cleared: list[RowChange] = []
+        for attempt in range(ATTEMPTS):
+            changes = yield from self.changes(jobs, now, reading)
+            if not changes:
+                return {}
+            batch = yield from self.mutator.batch([*cleared, *changes], now)
+            if not batch.edits:
+                return {(change.entity, change.key): change.new or change.old for change in changes}
+            request = self.codec.write(self.fitting(batch, jobs))
+            (reply,) = yield [request]
+            if not isinstance(reply, Exception):
+                rows = self.outcome(batch, self.codec.wrote(request, reply))
+                yield from self.catch_up(batch, now)
+                return rows
+            if isinstance(reply, UncertainError):
+                if attempt >= UNCERTAIN_ATTEMPTS or not all(job.repeatable for job in jobs):
+                    raise reply
+                lost = True
+                yield Pause(0.05 * (1 + random.random()) * 2**attempt)
+                continue
+            if not isinstance(reply, ConflictError):
+                raise named(reply, batch)
+            number = getattr(reply, "edit", 0)
+            change = batch.changes[batch.edits[number].row] if number < len(batch.edits) else batch.changes[0]
+            if lost and change.old is None:
+                if change.is_new:
+                    return {(one.entity, one.key): one.new for one in changes}
+                raise UncertainError(
+                    f"{change.label}: the reply was lost, and the row is there now; it may or may not be this one"
+                )
+            state = [(one.entity, one.key, one.old) for one in batch.changes]
+            if self.is_final(batch, number, jobs) or state == last:
+                more = yield from expired_owners(self, batch, now)
+                if not more:
+                    raise self.refusal(batch, number, reply)
+                cleared = more
+            last = state if reading else None
+            if reading:
+                yield Pause(random.random() * min(0.2, 0.002 * 2**attempt))
+            reading = True
+        raise ConflictError(f"{jobs[0].label}: others keep changing the same rows; try again")
+
+    def is_final(self, batch: Batch, number: int, jobs: Sequence[Job]) -> bool:
+        """Whether a refusal is the write's own fault, so that trying again cannot help."""
+        edit = batch.edits[number]
+        change = batch.changes[edit.row]
+        if edit.do != "put" or change.follows:
+            return False
+        if self.is_guard(edit, change):
+            return True
+        return any(
+            isinstance(job, Put) and not job.replace and (job.entity.name, job.key) == (change.entity, change.key)
+            for job in jobs
+        )
+
+    def is_guard(self, edit: Edit, change: RowChange) -> bool:
+        """Whether an edit takes a unique value, other than the row's own key."""
+        view = self.design.views[edit.view]
+        exact = self.mutator.places.exact(change.entity)
+        return view.unique and not (exact is not None and exact.view is view)
+
+    def refusal(self, batch: Batch, number: int, reply: ConflictError) -> ConflictError:
+        edit = batch.edits[number]
+        change = batch.changes[edit.row]
+        if self.is_guard(edit, change):
+            listed = ", ".join(f"'{part.path}'" for part in self.design.views[edit.view].parts)
+            return ConflictError(f"{change.label}: another {change.entity} has the same {listed}")
+        return ConflictError(f"{change.label}: {reply}")
+
+    def fitting(self, batch: Batch, jobs: Sequence[Job]) -> list[Edit]:
+        """The edits, if the engine can do so many at once.
+
+        This is the place where a write that only converges would record an intent and split.
+        """
+        most = self.codec.atomic_edits
+        if most is not None and len(batch.edits) > most:
+            raise UnsupportedError(
+                f"{jobs[0].label}: this write changes {len(batch.edits)} entries, and the engine does at most {most} "
+                "together; write fewer rows at once"
+            )
+        return batch.edits
+
+    def outcome(self, batch: Batch, entries: Sequence[Row | None]) -> dict[tuple[str, Key], Row | None]:
+        rows: dict[tuple[str, Key], Row | None] = {}
+        for number, change in enumerate(batch.changes):
+            if change.follows:
+                continue
+            row = change.new if change.new is not None else change.old
+            if number in batch.homes:
+                row = entries[batch.homes[number]] or row
+            rows[change.entity, change.key] = row
+        return rows
+
+    def catch_up(self, batch: Batch, now: datetime) -> Proc[None]:
+        """Rows that began to copy from a changed row while it was being changed are brought up to date."""
+        done = {(change.entity, change.key) for change in batch.changes}
+        watched = [
+            change
+            for change in batch.changes
+            if not change.follows
+            and not change.blind
+            and not change.is_new
+            and self.mutator.places.watches[change.entity]
+        ]
+        if not watched:
+            return
+        for _ in range(CATCH_UP_ATTEMPTS):
+            world = World(self.model, self.reader, now)
+            for change in watched:
+                world.changed[change.entity, change.key] = (change.old, change.new)
+            found = yield from self.mutator.followers(world, watched)
+            late = [replace(change, late=True) for change in found if (change.entity, change.key) not in done]
+            if not late:
+                return
+            again = yield from self.mutator.batch(late, now, watched)
+            if not again.edits:
+                return
+            (reply,) = yield [self.codec.write(again.edits)]
+            if not isinstance(reply, Exception):
+                return
+            if not isinstance(reply, ConflictError):
+                raise reply
+
+    # Reading what jobs need
+
+    def changes(self, jobs: Sequence[Job], now: datetime, reading: bool) -> Proc[list[RowChange]]:
+        """The row changes of the jobs, from old rows read now where they are needed."""
+        blind = {} if reading else {n: change for n, job in enumerate(jobs) if (change := job.blind(self.mutator))}
+        wanted = [(job.entity.name, job.key) for n, job in enumerate(jobs) if n not in blind]
+        old: dict[tuple[str, Key], Row | None] = {}
+        if wanted:
+            old = yield from self.reader.by_key(wanted, now)
+        fresh = [job.make() for job in jobs if isinstance(job, Change) and old.get((job.entity.name, job.key)) is None]
+        fresh += [job.new for job in jobs if isinstance(job, Put)]
+        world = World(self.model, self.reader, now)
+        if any(new.sources for new in fresh):
+            yield from self.fetch_sources(world, fresh)
+        found: list[RowChange] = []
+        for number, job in enumerate(jobs):
+            if isinstance(job, Put):
+                self.complete(world, job.new, now)
+            elif isinstance(job, Change) and job.fresh is not None:
+                self.complete(world, job.fresh, now)
+            change = blind.get(number) or job.change(old.get((job.entity.name, job.key)))
+            if change is not None:
+                found.append(change)
+                world.changed[change.entity, change.key] = (change.old, change.new)
+                if isinstance(job, Delete) and job.write.children and not job.cascade:
+                    found += yield from self.cascade(job, found, now)
+        return found
+
+    def fetch_sources(self, world: World, fresh: Iterable[NewRow]) -> Proc[None]:
+        yield from world.fetch(
+            (new.entity, new.values, path.roles, True) for new in fresh for path in new.sources.values()
+        )
+
+    def complete(self, world: World, new: NewRow, now: datetime) -> None:
+        """Fills in snapshots, and then the moment at which the row expires."""
+        for column, path in list(new.sources.items()):
+            value = new.values.get(path.column) if not path.roles else world.value(new.entity, new.values, path)
+            copy_in(self.model, new, column, value)
+        entity = self.model.entities[new.entity]
+        if entity.ttl is not None:
+            new.values[EXPIRES] = expiry(entity, new.values, now)
+
+    def cascade(self, job: Delete, found: Sequence[RowChange], now: datetime) -> Proc[list[RowChange]]:
+        """The deletes of all rows that the named roles lead to, at every depth."""
+        result: list[RowChange] = []
+        seen = {(change.entity, change.key) for change in found}
+        level: list[tuple[str, list[Key], Mapping[str, Any]]] = [(job.entity.name, [job.key], job.write.children)]
+        while level:
+            below: list[tuple[str, list[Key], Mapping[str, Any]]] = []
+            for entity, keys, roles in level:
+                for name, inner in roles.items():
+                    role = self.model.entities[entity].roles[name]
+                    child = self.model.entities[role.entity]
+                    lists = yield from self.reader.pointing_at(role.entity, role.field, keys, now)
+                    rows = {tuple(row[column] for column in child.key): row for some in lists for row in some}
+                    for key, row in rows.items():
+                        if (child.name, key) not in seen:
+                            seen.add((child.name, key))
+                            result.append(RowChange(child.name, key, row, None, job.label, expect="present"))
+                    if inner and rows:
+                        below.append((child.name, list(rows), inner))
+            level = below
+        return result
+
+
+def note(job: Job, written: set[tuple[str, Key]]) -> None:
+    """Refuses a row that the same call writes already."""
+    place = (job.entity.name, job.key)
+    if place in written:
+        raise ArgumentError(f"{job.label}: {job.name} is written twice in one call; leave one out")
+    written.add(place)
+
+
+def named(error: Exception, batch: Batch) -> Exception:
+    """An engine's error with the name of the write in front."""
+    label = batch.changes[0].label
+    if str(error).startswith(label):
+        return error
+    return type(error)(f"{label}: {error}")
+
+
+def prepare_parts(writer: Writer, parts: Sequence[Part], now: datetime) -> list[Prepared]:
+    """The writes of one call of a transaction."""
+    written: set[tuple[str, Key]] = set()
+    return [writer.prepare(part.write, part.label, part.arguments, now, written) for part in parts]
