@@ -33,8 +33,7 @@ from keyplan.errors import (
 )
 
 if TYPE_CHECKING:
-    from keyplan.api import design
-    from keyplan.data import generate
+    from keyplan.api import apply, design, generate, load_lock, save_lock
     from keyplan.design import document, explain
     from keyplan.emit import emit
     from keyplan.engines import engine_names
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from keyplan.model.load import load_model, parse_model
     from keyplan.model.model import Model
     from keyplan.model.schema import json_schema
+    from keyplan.plan.compare import compare
     from keyplan.plan.design import Design
     from keyplan.store.open import open, open_async
 
@@ -66,7 +66,9 @@ __all__ = [
     "UncertainError",
     "UnknownEngineError",
     "UnsupportedError",
+    "apply",
     "arguments_from_text",
+    "compare",
     "design",
     "document",
     "emit",
@@ -74,12 +76,14 @@ __all__ = [
     "explain",
     "generate",
     "json_schema",
+    "load_lock",
     "load_model",
     "open",
     "open_async",
     "parse_json",
     "parse_model",
     "row_from_json",
+    "save_lock",
     "to_plain",
 ]
 
@@ -88,20 +92,24 @@ __version__ = "0.1.0"
 _HOMES = {
     "Design": "keyplan.plan.design",
     "Model": "keyplan.model.model",
+    "apply": "keyplan.api",
     "arguments_from_text": "keyplan.model.interchange",
+    "compare": "keyplan.plan.compare",
     "design": "keyplan.api",
     "document": "keyplan.design",
     "emit": "keyplan.emit",
     "engine_names": "keyplan.engines",
     "explain": "keyplan.design",
-    "generate": "keyplan.data",
+    "generate": "keyplan.api",
     "json_schema": "keyplan.model.schema",
+    "load_lock": "keyplan.api",
     "load_model": "keyplan.model.load",
     "open": "keyplan.store.open",
     "open_async": "keyplan.store.open",
     "parse_json": "keyplan.model.interchange",
     "parse_model": "keyplan.model.load",
     "row_from_json": "keyplan.model.interchange",
+    "save_lock": "keyplan.api",
     "to_plain": "keyplan.model.interchange",
 }
 

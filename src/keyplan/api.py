@@ -2,12 +2,92 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from keyplan.data import generate as flat_rows
 from keyplan.design import design as design_for
-from keyplan.engines import get_engine
+from keyplan.engines import engine_for_url, get_engine
+from keyplan.errors import DesignError
+from keyplan.model.entity import Entity
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
+from keyplan.plan.lockfile import lock_text, read_lock
+from keyplan.store import apply as steps
+from keyplan.store.open import lock_file
+from keyplan.store.pump import patient, run
 
 
 def design(model: Model, engine: str) -> Design:
     """The cheapest design of a model on the engine of that name; what cannot be served is in `unserved`."""
     return design_for(model, get_engine(engine))
+
+
+def generate(
+    model: Model, *, scale: float = 1.0, seed: int = 0, counts: Mapping[str, int] | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Rows with the statistics of the model, as `load` takes them: the same for the same arguments, one by one.
+
+    `scale` multiplies the model's counts, `counts` replaces them by entity.
+    """
+    composite = {name: _composite(entity) for name, entity in model.entities.items()}
+    for name, row in flat_rows(model, scale=scale, seed=seed, counts=counts):
+        for field, columns in composite[name]:
+            parts = tuple(row.pop(column) for column in columns)
+            row[field] = None if None in parts else parts
+        yield name, row
+
+
+def _composite(entity: Entity) -> list[tuple[str, list[str]]]:
+    """The references of an entity that are held in several columns, which are given as one argument."""
+    found: dict[str, list[str]] = {}
+    for column in entity.columns.values():
+        if column.name != column.field and not column.hidden:
+            found.setdefault(column.field, []).append(column.name)
+    return list(found.items())
+
+
+def save_lock(model: Model, design: Design) -> Path:
+    """Writes the lock file of a design beside the model, to be committed with it; it is complete or not there."""
+    path = lock_file(model, get_engine(design.engine))
+    if path is None:
+        raise DesignError(f"{model.file or model.name}: a lock file stands beside its model; put the model in a file")
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(lock_text(model, design), encoding="utf-8")
+    return partial.replace(path)
+
+
+def load_lock(model: Model, engine: str, *, stale: bool = False) -> Design | None:
+    """The design in the lock file beside the model, or None; one made for another model is refused unless `stale`."""
+    path = lock_file(model, get_engine(engine))
+    if path is None or not path.is_file():
+        return None
+    return read_lock(path.read_text(encoding="utf-8"), None if stale else model, str(path))
+
+
+def apply(
+    model: Model,
+    url: str,
+    *,
+    design: Design | None = None,
+    dry: bool = False,
+    destroy: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> list[str]:
+    """Makes a server hold a design and records it there; returns what was done, or with `dry` what would be.
+
+    The design is the one given, else that of the lock file, else the cheapest. Steps that destroy data begin with
+    `destroys:`, and are refused unless `destroy` is set.
+    """
+    engine = engine_for_url(url)
+    chosen = design or load_lock(model, engine.name) or design_for(model, engine)
+    port = engine.connect(url, model, chosen)
+    try:
+        if dry:
+            found = run(patient(steps.difference(model, engine, chosen)), port)
+        else:
+            found = run(patient(steps.apply(model, engine, chosen, destroy=destroy, progress=progress)), port)
+    finally:
+        port.close()
+    return [f"destroys: {change.summary}" if change.destructive else change.summary for change in found.changes]

@@ -12,20 +12,29 @@ from keyplan.cli.options import engine_option, format_option, model_argument, re
 @model_argument
 @engine_option
 @format_option
-def command(model_file: str, engine: str, form: str) -> int:
+@click.option("--save", is_flag=True, help="Write the lock file beside the model; apply and stores use it.")
+def command(model_file: str, engine: str, form: str, save: bool) -> int:
     """Find the cheapest schema that serves every pattern of a model.
 
-    Exit 1 if a pattern cannot be served; the reason and what would serve it are in the output.
+    Where the model has a lock file, what would change against it is shown, too. Exit 1 if a pattern cannot be served;
+    the reason is in the output.
 
     \b
     Example:
       keyplan design shop.yaml --engine dynamodb
     """
-    from keyplan.cli.output import as_json, design_text
+    from keyplan.cli.output import as_json, changes_text, design_text
 
     model = read_model(model_file)
     with working(f"designing {model.name} for {engine}"):
         found = keyplan.design(model, engine)
         document = keyplan.document(model, found)
+    locked = keyplan.load_lock(model, engine, stale=True)
+    if locked is not None:
+        document["against_lock"] = keyplan.compare(locked, found)
     click.echo(as_json(document) if form == "json" else design_text(document))
+    if locked is not None and form == "text":
+        click.echo(changes_text(document["against_lock"]))
+    if save:
+        click.echo(f"wrote {keyplan.save_lock(model, found)}", err=True)
     return 1 if found.unserved else 0

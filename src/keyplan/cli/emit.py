@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 import keyplan
-from keyplan.cli.options import engine_option, model_argument, read_model, working
+from keyplan.cli.options import engine_option, model_argument, read_model, settled
 
 
 @click.command()
@@ -18,13 +18,14 @@ from keyplan.cli.options import engine_option, model_argument, read_model, worki
 def command(model_file: str, engine: str, form: str, out: str | None) -> None:
     """Write a design as DDL, templates or client code.
 
+    The design is that of the lock file beside the model, or the cheapest one if there is none.
+
     \b
     Example:
       keyplan emit shop.yaml --engine sqlite --to sql
     """
     model = read_model(model_file)
-    with working(f"designing {model.name} for {engine}"):
-        files = keyplan.emit(model, keyplan.design(model, engine), form)
+    files = keyplan.emit(model, settled(model, engine), form)
     if out is None:
         for name, text in files.items():
             if len(files) > 1:

@@ -36,6 +36,15 @@ def read_model(name: str) -> keyplan.Model:
     return model
 
 
+def settled(model: keyplan.Model, engine: str) -> keyplan.Design:
+    """The design that is in use: that of the lock file, or the cheapest one if there is none."""
+    locked = keyplan.load_lock(model, engine)
+    if locked is not None:
+        return locked
+    with working(f"designing {model.name} for {engine}"):
+        return keyplan.design(model, engine)
+
+
 def read_text(name: str) -> str:
     """A file, or stdin for `-`."""
     return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")

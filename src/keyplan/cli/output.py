@@ -184,6 +184,20 @@ def _findings(document: Document) -> list[str]:
     return lines
 
 
+def changes_text(changes: Document) -> str:
+    """What a design changes against the lock file."""
+    if changes["same"]:
+        return "the lock file holds the same design"
+    cost = changes["cost"]
+    before, after = (_cost(cost[when], cost["unit"]) for when in ("before", "after"))
+    lines = [f"against the lock file: {before} {_cost_title(cost['unit'])} before, {after} after"]
+    for what in ("added", "dropped", "served", "unserved"):
+        lines += [f"  {what}: {name}" for name in changes[what]]
+    if changes["plans"]:
+        lines.append(f"  runs differently: {', '.join(changes['plans'])}")
+    return "\n".join(lines)
+
+
 def answer_text(answer: object) -> str:
     """An answer of a pattern or write: one row upright, several rows as a table, a value as itself."""
     if isinstance(answer, Mapping):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from keyplan.design.document import document
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
 from keyplan.units import format_duration, format_rate
@@ -11,33 +13,39 @@ from keyplan.units import format_duration, format_rate
 
 def write(model: Model, design: Design) -> Mapping[str, str]:
     """A Markdown file, to be put beside the code or into a design review."""
-    return {f"{model.name}.{design.engine}.md": "\n".join(_lines(model, design)) + "\n"}
+    return {f"{model.name}.{design.engine}.md": "\n".join(_lines(model, document(model, design))) + "\n"}
 
 
-def _lines(model: Model, design: Design) -> Iterator[str]:
-    yield f"# {model.name} on {design.engine}"
+def _lines(model: Model, design: Mapping[str, Any]) -> Iterator[str]:
+    yield f"# {model.name} on {design['engine']}"
     yield ""
-    yield "| pattern | entity | rate | p99 | consistency | served by |"
+    yield "| pattern | entity | rate | p99 | consistency | how |"
     yield "|---|---|---|---|---|---|"
     for name, pattern in model.patterns.items():
-        plan = design.plans.get(name)
-        if plan is None:
-            lost = design.unserved.get(name)
-            how = f"unserved: {lost.reason}" if lost else "unserved"
-        else:
-            how = "; ".join(f"{step.get('op')} {step.get('on') or ''}".strip() for step in plan.steps)
+        plan = design["patterns"][name]
+        how = f"unserved: {plan['reason']}" if not plan["served"] else "; ".join(_steps(plan["steps"]))
         p99 = format_duration(pattern.p99_ms) if pattern.p99_ms else "·"
         rate = format_rate(pattern.traffic.rate)
         yield f"| {name} | {pattern.entity} | {rate} | {p99} | {pattern.consistency} | {_escaped(how)} |"
     yield ""
     yield "| write | entity | kind | rate | touches | how |"
     yield "|---|---|---|---|---|---|"
-    for name, write_ in model.writes.items():
-        plan_ = design.writes.get(name)
-        touches = ", ".join(touch.view for touch in plan_.touches) if plan_ else "·"
-        how = plan_.how if plan_ else "unserved"
-        rate = format_rate(write_.traffic.rate)
-        yield f"| {name} | {write_.entity} | {write_.kind} | {rate} | {_escaped(touches)} | {how} |"
+    for name, change in model.writes.items():
+        plan = design["writes"][name]
+        touches = ", ".join(dict.fromkeys(touch["on"] for touch in plan.get("touches", ())))
+        how = plan["how"] if plan["served"] else f"unserved: {plan['reason']}"
+        rate = format_rate(change.traffic.rate)
+        yield f"| {name} | {change.entity} | {change.kind} | {rate} | {touches or '·'} | {_escaped(how)} |"
+
+
+def _steps(steps: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The steps in words; what two computed fields have in common is said once."""
+    said: dict[str, None] = {}
+    for step in steps:
+        where = " and ".join(step.get("where") or ())
+        words = " ".join(filter(None, (step["op"].replace("_", " "), step.get("on"))))
+        said[f"{words}: {where}" if where else words] = None
+    return list(said)
 
 
 def _escaped(text: str) -> str:

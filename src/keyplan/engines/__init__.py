@@ -30,7 +30,8 @@ def get_engine(name: str) -> Engine:
 def engine_for_url(url: str) -> Engine:
     """The engine that a URL's scheme belongs to."""
     scheme = url.partition(":")[0].lower()
-    for name in BUILTIN:
+    # Usually the scheme is the engine's name; then no other engine is loaded.
+    for name in sorted(BUILTIN, key=lambda name: name != scheme):
         engine = get_engine(name)
         if scheme in engine.schemes:
             return engine

@@ -1,0 +1,77 @@
+"""`keyplan load`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+import keyplan
+from keyplan.cli.options import model_argument, read_model, url_argument, working
+
+Row = tuple[str, dict[str, Any]]
+
+
+@click.command()
+@model_argument
+@url_argument
+@click.argument("file", required=False, metavar="[FILE]")
+@click.option("--generate", is_flag=True, help="Make rows up, with the statistics of the model.")
+@click.option("--scale", type=float, default=0.001, show_default=True, help="The share of the model's counts.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Another seed makes other rows.")
+@click.option("--done", type=click.IntRange(0), default=0, help="Leave out so many rows: an earlier load wrote them.")
+def command(model_file: str, url: str, file: str | None, generate: bool, scale: float, seed: int, done: int) -> None:
+    """Load rows, from a file or generated.
+
+    FILE (or - for stdin) has a JSON array per line: the entity, then the row. A row that is there already is replaced.
+
+    \b
+    Example:
+      keyplan load shop.yaml sqlite:shop.db --generate --scale 0.001
+      echo '["Product", {"sku": "A1", "name": "Lamp", …}]' | keyplan load shop.yaml sqlite:shop.db -
+    """
+    if generate == (file is not None):
+        raise click.UsageError("give a file of rows, or --generate, and not both")
+    model = read_model(model_file)
+    safe = done
+
+    def report(count: int) -> None:
+        nonlocal safe
+        safe = count
+        say(f"{count:,} rows")
+
+    with working(f"loading {model.name}") as say, keyplan.open(model, url) as store:
+        rows: Iterable[Row] = keyplan.generate(model, scale=scale, seed=seed) if generate else _read(model, file or "-")
+        try:
+            loaded = store.load(rows, progress=report, done=done)
+        except KeyboardInterrupt:
+            raise click.ClickException(
+                f"interrupted after {safe} rows; run it again with --done {safe} to go on from there"
+            ) from None
+    click.echo(f"loaded {loaded:,} rows")
+
+
+def _read(model: keyplan.Model, name: str) -> Iterator[Row]:
+    if name == "-":
+        yield from _parse(model, "stdin", sys.stdin)
+        return
+    with Path(name).open(encoding="utf-8") as file:
+        yield from _parse(model, name, file)
+
+
+def _parse(model: keyplan.Model, name: str, file: TextIO) -> Iterator[Row]:
+    for number, line in enumerate(file, 1):
+        if not line.strip():
+            continue
+        try:
+            pair = keyplan.parse_json(line)
+            if not (
+                isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], dict)
+            ):
+                raise ValueError('expected ["Entity", {row}]')
+            yield pair[0], keyplan.row_from_json(model, pair[0], pair[1])
+        except ValueError as error:  # an ArgumentError is one
+            raise keyplan.ArgumentError(f"{name}:{number}: {error}") from None
