@@ -42,7 +42,7 @@ def is_paged(pattern: Pattern) -> bool:
 
 
 def difference(pattern: Pattern, expected: Any, found: Any) -> str | None:
-    """Where two answers differ. The rows of a pattern without an order are a set, so its pages differ in length only."""
+    """Where two answers differ. Without an order the rows are a set, and only the lengths of pages are compared."""
     if is_paged(pattern) and not pattern.order:
         lengths = [[len(page) for page in pages] for pages in (expected, found)]
         if lengths[0] != lengths[1]:

@@ -125,6 +125,8 @@ class Mutator:
         """The edits for some row changes, all to be done together; `done` were changed before, and are copied from."""
         world = World(self.model, self.reader, now)
         for change in (*done, *changes):
+            if change.blind and change.new is not None and change.new is change.old:
+                continue  # only the key of this row is known, and nothing that others copy of it changes
             world.changed[change.entity, change.key] = (change.old, change.new)
         changes = list(changes)
         changes += yield from self.followers(world, changes)
@@ -512,7 +514,7 @@ def _both(first: Edit, second: Edit, extremes: Mapping[tuple[str, str], str]) ->
     if second.do == "check":
         first, second = second, first
     if first.do == "check":
-        tests = tuple(dict.fromkeys((*first.tests, *second.tests)))
+        tests = _each_once((*first.tests, *second.tests))
         expect = second.expect if second.expect != "any" else first.expect
         return replace(second, tests=tests, expect=expect, alive_at=second.alive_at or first.alive_at)
     if second.do == "delete":
@@ -534,5 +536,14 @@ def _both(first: Edit, second: Edit, extremes: Mapping[tuple[str, str], str]) ->
         do="add" if first.do == second.do == "add" else second.do if second.do != "add" else first.do,
         values={**first.values, **second.values},
         adds=adds,
-        tests=tuple(dict.fromkeys((*first.tests, *second.tests))),
+        tests=_each_once((*first.tests, *second.tests)),
     )
+
+
+def _each_once(tests: Iterable[Test]) -> tuple[Test, ...]:
+    """Without repetitions; the values of tests cannot all be hashed."""
+    found: list[Test] = []
+    for test in tests:
+        if test not in found:
+            found.append(test)
+    return tuple(found)
