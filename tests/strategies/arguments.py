@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from keyplan.model.entity import Entity, Field
+from keyplan.model.new_row import row_from_arguments
 from keyplan.model.pattern import Condition, Param
 from keyplan.model.types import Type
 from keyplan.model.write import Write
@@ -37,8 +38,10 @@ def call_arguments(draw: st.DrawFn, database: Database, name: str) -> dict[str, 
 
 
 def _write_arguments(draw: st.DrawFn, database: Database, write: Write) -> dict[str, Any]:
-    if write.kind in ("create", "upsert"):
+    if write.kind == "create":
         return draw(row_arguments(database, write.entity, children=write.children))
+    if write.kind == "upsert":
+        return keep_promises(database, write.entity, draw(row_arguments(database, write.entity)))
     columns = database.model.entities[write.entity].columns
     changed: dict[str, st.SearchStrategy[Any]] = {}
     for column, operand in write.sets.items():
@@ -143,6 +146,19 @@ def row_arguments(
             for _ in range(draw(st.integers(0, most)))
         ]
     return found
+
+
+def keep_promises(database: Database, entity: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The same arguments, with the `immutable` values of the row that they replace, if there is one."""
+    about = database.model.entities[entity]
+    frozen = [item.name for item in about.fields.values() if item.immutable]
+    if not frozen:
+        return arguments
+    new = row_from_arguments(database.model, "promise", entity, arguments, now=database.clock())
+    old = database.rows[entity].get(new.key(about))
+    if old is None:
+        return arguments
+    return {**arguments, **{name: old[name] for name in frozen}}
 
 
 def _in_key(entity: Entity, item: Field) -> bool:
