@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from pathlib import Path as File
 from typing import Any
 from uuid import UUID
@@ -320,9 +320,7 @@ def test_sums_are_kept_per_group(made: Lab) -> None:
     assert found is not None
     assert found["$count"] == 3
     assert found["max(created_at)"] == LATER
-    import decimal
-
-    with decimal.localcontext() as context:
+    with localcontext() as context:
         context.prec = 60
         assert found["sum(stock * total)"] == Decimal("3.00") + huge + huge
         found = add(count=-2, both=-huge - huge)

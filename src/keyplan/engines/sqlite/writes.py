@@ -42,6 +42,7 @@ class WriteRequest:
     steps: list[Step]
     edits: Sequence[Edit]
     tables: Sequence[Table]
+    returns: bool = False
 
     def failed(self, step: Step) -> KeyplanError:
         """The error for a check that failed."""
@@ -131,16 +132,20 @@ class Writer:
     def write(self, edits: Sequence[Edit]) -> WriteRequest:
         steps = []
         tables = []
+        returns = False
         for number, edit in enumerate(edits):
             tables.append(self._table(edit))
+            returns = returns or edit.returning
             for template in self._prepared(edit):
                 steps.append(Step(template.text, template.values(edit), template.check, number, template.returns))
-        return WriteRequest(steps, edits, tables)
+        return WriteRequest(steps, edits, tables, returns)
 
     def wrote(self, request: WriteRequest, reply: Reply) -> list[Row | None]:
         if isinstance(reply, Exception):
             raise reply
         outcome: list[Row | None] = [None] * len(request.edits)
+        if not request.returns:
+            return outcome
         for step, rows in zip(request.steps, reply, strict=True):
             if step.returns and rows:
                 outcome[step.edit] = self._decoder(request.tables[step.edit])(rows)[0]
