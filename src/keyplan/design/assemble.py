@@ -53,6 +53,7 @@ class Assembly:
             self.solution.gap,
             len(problem.views),
             seconds,
+            problem.costs.per_second,
         )
         return Design(
             self.model.name,

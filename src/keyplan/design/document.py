@@ -33,6 +33,7 @@ def document(model: Model, design: Design) -> dict[str, Any]:
             **_figures(plan.figures),
             "p99_budget_ms": pattern.p99_ms,
             "rate": _short(pattern.traffic.rate),
+            "total": _short(plan.figures.cost * pattern.traffic.rate * design.objective.per_second),
             "consistency": pattern.consistency,
         }
     writes: dict[str, Any] = {}
@@ -57,6 +58,7 @@ def document(model: Model, design: Design) -> dict[str, Any]:
             "how": planned.how,
             **_figures(planned.figures),
             "rate": _short(write.traffic.rate),
+            "total": _short(planned.figures.cost * write.traffic.rate * design.objective.per_second),
         }
     objective = design.objective
     return {

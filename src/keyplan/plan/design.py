@@ -56,6 +56,8 @@ class Objective:
     gap: float
     candidates: int
     seconds: float = 0.0
+    per_second: float = 1.0
+    """A cost per call, times calls per second, times this is a cost in `unit` (money: the seconds of a month)."""
 
 
 @dataclass(frozen=True)
