@@ -20,7 +20,7 @@ from keyplan.reference import Database
 from keyplan.store.store import Store
 from tests.examples_data.calls import Caller
 from tests.examples_data.compare import difference, first_difference, outcome_of, walk
-from tests.examples_data.rows import NOW, rows
+from tests.examples_data.rows import Clock, rows
 
 ROOT = Path(__file__).parent.parent / "examples"
 EXAMPLES = sorted(path.stem for path in ROOT.glob("*.yaml"))
@@ -29,6 +29,8 @@ READS = 12
 """Calls of each pattern; one in ten asks for what is not there."""
 WRITES = 4
 """Calls of each write and transaction."""
+UNSERVED = 0.2
+"""An engine may decline a pattern, such as a rank among millions, but few of them."""
 
 
 @cache
@@ -38,7 +40,7 @@ def model_of(name: str) -> Model:
 
 def filled(model: Model, seed: int) -> Database:
     """The reference with some rows."""
-    database = Database(model, clock=lambda: NOW)
+    database = Database(model, clock=Clock())
     database.load(rows(model, seed))
     return database
 
@@ -108,27 +110,33 @@ def is_empty(answer: Any) -> bool:
     return not (answer.rows if hasattr(answer, "rows") else answer)
 
 
+Pair = tuple[Store, Database, Clock]
+
+
 @pytest.fixture
-def pair(model: Model, url: str) -> Iterator[tuple[Store, Database]]:
-    """A store of the example on each engine in turn, and the reference, with the same rows."""
+def pair(model: Model, url: str) -> Iterator[Pair]:
+    """A store of the example on each engine in turn, and the reference, with the same rows and the same clock."""
     keyplan.apply(model, url)
-    database = Database(model, clock=lambda: NOW)
-    with keyplan.open(model, url, clock=lambda: NOW) as store:
+    clock = Clock()
+    database = Database(model, clock=clock)
+    with keyplan.open(model, url, clock=clock) as store:
         for opened in (store, database):
             opened.load(rows(model, seed=1))
-        yield store, database
+        yield store, database, clock
 
 
-def test_engine_answers_as_the_reference(pair: tuple[Store, Database]) -> None:
-    store, database = pair
+def test_engine_answers_as_the_reference(pair: Pair) -> None:
+    store, database, _ = pair
+    assert len(store.design.unserved) <= UNSERVED * len(store.model.patterns), store.design.unserved
     same_answers(store, database, Caller(database, filled(store.model, seed=2), seed=4))
 
 
-def test_engine_writes_as_the_reference(pair: tuple[Store, Database]) -> None:
+def test_engine_writes_as_the_reference(pair: Pair) -> None:
     """Every write and transaction, mixed, each with the same outcome; afterwards every pattern answers the same."""
-    store, database = pair
+    store, database, clock = pair
     caller = Caller(database, filled(store.model, seed=2), seed=5)
     for name, arguments in caller.writes(WRITES):
+        clock.advance()
         found = outcome_of(getattr(store, name), arguments)
         expected = outcome_of(partial(database.call, name), arguments)
         differs = first_difference(expected, found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from keyplan.data import generate
@@ -13,10 +13,24 @@ from keyplan.model.model import Model
 from tests.examples_data.calls import row_arguments
 
 NOW = datetime(2024, 7, 15, 12, 30, 15, 250_000, tzinfo=UTC)
-"""The moment at which everything in these tests happens."""
+"""The moment at which everything in these tests begins."""
 
 SMALLEST, LARGEST = 3, 250
 OPTIONAL = 0.2
+
+
+class Clock:
+    """A clock that store and reference share, and that moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self) -> None:
+        """Goes on by a while, so that in the course of a test some rows expire."""
+        self.now += timedelta(minutes=17, milliseconds=3)
 
 
 def rows(model: Model, seed: int) -> list[tuple[str, dict[str, Any]]]:
