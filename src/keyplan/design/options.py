@@ -160,9 +160,6 @@ class Options:
         if found is None:
             return
         facts = self.facts[view.name]
-        if found.scan and not self.costs.scans(facts):
-            goal.rejections.append(f"only a scan of {facts.rows:.3g} rows of '{need.entity}' would find them")
-            return
         if any(self.model.is_many(need.entity, c.path.roles) for c in (*found.filter, *found.left)):
             return
         limit = need.limit if found.ordered else None
@@ -179,6 +176,9 @@ class Options:
         most = float(limit or 0) if exact else max(entries / found.spans, 1.0 if found.get else found.most)
         if need.at_least and not exact:
             most = min(most, max(entries, need.at_least) * 10)
+        if found.scan and not self.costs.scans(facts, most):
+            goal.rejections.append(f"only a scan of {facts.rows:.3g} rows of '{need.entity}' would find them")
+            return
         along, subs = self._additions(goal, found, rows, depth)
         if subs is None:
             return

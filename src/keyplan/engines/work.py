@@ -168,8 +168,8 @@ class CostModel(ABC):
         """The expected p99 of one round trip of that kind, for latency budgets."""
         return 0.0
 
-    def scans(self, facts: ViewFacts) -> bool:
-        """Whether reading a whole view of this size is acceptable for a pattern."""
+    def scans(self, facts: ViewFacts, entries: float) -> bool:
+        """Whether a pattern may read so many entries of a view without any condition on its key."""
         return False
 
     def settings(self, views: Sequence[View]) -> Mapping[str, object]:

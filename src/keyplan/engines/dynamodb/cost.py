@@ -11,8 +11,6 @@ from keyplan.engines.work import Cost, CostModel, Couplings, LinearRow, Rejectio
 from keyplan.model.model import Model
 from keyplan.plan.view import View
 
-SCAN_ROWS = 100
-"""A view of at most so many entries may be read whole: a page or two of one Scan."""
 INDEX_COST = 0.1
 """Dollars a month that an index is thought to cost by being there, so that equal designs have fewer of them."""
 PROJECTIONS = ("ALL", "INCLUDE", "KEYS_ONLY")
@@ -90,9 +88,6 @@ class DynamoDBCosts(CostModel):
                 if mine:
                     rows.append(LinearRow({**mine, f"indexes.{projection}": -1.0}, high=0.0))
         return Couplings(variables, rows)
-
-    def scans(self, facts: ViewFacts) -> bool:
-        return facts.rows <= SCAN_ROWS
 
 
 def cost_model(model: Model) -> DynamoDBCosts:

@@ -83,8 +83,8 @@ class SQLiteCosts(CostModel):
     def round_ms(self, kind: str) -> float:
         return 0.05
 
-    def scans(self, facts: ViewFacts) -> bool:
-        return facts.rows <= SCAN_ROWS
+    def scans(self, facts: ViewFacts, entries: float) -> bool:
+        return entries <= SCAN_ROWS
 
 
 def cost_model(model: Model) -> SQLiteCosts:

@@ -1,0 +1,122 @@
+"""Generated models, rows and calls: every engine answers exactly what the reference answers.
+
+The statistics are drawn apart from the models, because they decide the design: the same program runs on tables that
+may be scanned, on large ones, with cheap and with dear writes. Afterwards `verify` finds every view equal to what the
+home rows imply.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import keyplan
+from keyplan.errors import ArgumentError, UnsupportedError
+from keyplan.model.model import Model
+from keyplan.model.pattern import Traffic
+from tests.engines.harness import Harness
+from tests.examples_data.compare import first_difference
+from tests.strategies.programs import Clock, Program, on_reference, play, programs
+
+EXAMPLES = int(os.environ.get("KEYPLAN_PROGRAMS", "300"))
+
+ROWS = (30.0, 30_000.0, 30_000_000.0)
+RATES = (0.01, 1.0, 300.0)
+
+
+@st.composite
+def statistics(draw: st.DrawFn, model: Model) -> Model:
+    """The model with drawn counts and rates."""
+    entities = {name: replace(one, count=draw(st.sampled_from(ROWS))) for name, one in model.entities.items()}
+    patterns = {
+        name: replace(one, traffic=Traffic(draw(st.sampled_from(RATES))), rows=None)
+        for name, one in model.patterns.items()
+    }
+    writes = {
+        name: replace(one, traffic=Traffic(draw(st.sampled_from(RATES)))) for name, one in model.writes.items()
+    }
+    return replace(model, entities=entities, patterns=patterns, writes=writes)
+
+
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
+)
+@given(data=st.data())
+def test_engine_answers_as_the_reference(harness: Harness, data: st.DataObject) -> None:
+    program = data.draw(programs())
+    model = data.draw(statistics(program.model))
+    run(program, model, harness.url())
+
+
+def run(program: Program, model: Model, url: str) -> None:
+    """Plays a program on the reference and on an engine, and compares every outcome."""
+    expected = on_reference(program)
+    clock = Clock()
+    keyplan.apply(model, url)
+    with keyplan.open(model, url, clock=clock) as store:
+        unserved = store.design.unserved
+
+        def call(name: str, arguments: Mapping[str, Any], cursor: Any) -> Any:
+            if name in unserved:
+                with pytest.raises(UnsupportedError):
+                    getattr(store, name)(**arguments)
+                raise Unserved
+            more = {} if cursor is None else {"cursor": cursor}
+            return getattr(store, name)(**arguments, **more)
+
+        found = play(program, call, store.load, clock)
+        for operation, one, other in zip(program.operations, expected, found, strict=True):
+            if other == ("error", "Unserved"):
+                continue
+            differs = difference(model, operation, one, other)
+            assert differs is None, f"{operation}: {differs}\nplan: {plan_of(store, operation)}"
+        checked = store.verify()
+        assert checked.ok, checked.problems
+
+
+class Unserved(ArgumentError):
+    """A pattern that the design says it cannot serve, and that refused the call."""
+
+
+def plan_of(store: Any, operation: Any) -> Any:
+    name = getattr(operation, "name", "")
+    plan = store.design.plans.get(name)
+    return plan.node if plan is not None else store.design.writes.get(name)
+
+
+def difference(model: Model, operation: Any, expected: Any, found: Any) -> str | None:
+    """Where two outcomes differ; rows without an order are a set."""
+    if expected[0] != found[0] or expected[0] != "answer":
+        return None if expected == found else f"expected {expected!r}, found {found!r}"
+    pattern = model.patterns.get(operation.name)
+    one, other = expected[1], found[1]
+    if pattern is not None and pattern.kind == "find" and not pattern.one and not pattern.order:
+        if pattern.limit is not None:
+            # Any rows will do, as long as there are as many.
+            return None if len(one) == len(other) else f"expected {len(one)} rows, found {len(other)}"
+        return unordered_difference(one, other)
+    return first_difference(plain(one), plain(other))
+
+
+def plain(answer: Any) -> Any:
+    return [*answer.rows, answer.cursor is None] if hasattr(answer, "rows") else answer
+
+
+def unordered_difference(one: Any, other: Any) -> str | None:
+    """A whole set is compared as one; of a first page or a limited answer, only how much it has."""
+    if hasattr(one, "rows"):
+        if (len(one.rows), one.cursor is None) != (len(other.rows), other.cursor is None):
+            return f"expected {len(one.rows)} rows, found {len(other.rows)}"
+        if one.cursor is not None:
+            return None
+        one, other = one.rows, other.rows
+    return first_difference(sorted(one, key=repr), sorted(other, key=repr))
