@@ -9,9 +9,9 @@ from pathlib import Path as File
 import pytest
 
 from keyplan.engines.sqlite import ENGINE
-from keyplan.engines.sqlite.changes import design_hash
 from keyplan.errors import ConflictError, DesignMismatchError, UnsupportedError
 from keyplan.model.load import parse_model
+from keyplan.plan.lockfile import design_hash
 from keyplan.plan.view import Part, View
 from tests.engines.sqlite.support import apply, design_of, drive, lab, little_model
 from tests.engines.sqlite.test_reads import BY_USER, FLAGGED, HOME, NOTES, PENDING

@@ -8,7 +8,6 @@ same design at once both succeed.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from keyplan.engines.sqlite.writes import Step, WriteRequest, conflict
 from keyplan.errors import DesignMismatchError, KeyplanError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
+from keyplan.plan.lockfile import design_hash
 
 _RECORD_DDL = f"""CREATE TABLE IF NOT EXISTS {DESIGN_TABLE} (
   only INTEGER PRIMARY KEY CHECK (only = 1),
@@ -33,11 +33,6 @@ _RECORD_DDL = f"""CREATE TABLE IF NOT EXISTS {DESIGN_TABLE} (
 ) STRICT"""
 _SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
 _RECORD = f"SELECT model, hash, lock, tables FROM {DESIGN_TABLE}"
-
-
-def design_hash(lock: str) -> str:
-    """The hash under which a lock text is recorded."""
-    return hashlib.sha256(lock.encode()).hexdigest()
 
 
 def inspect(model: Model, design: Design) -> Proc[Catalog]:
