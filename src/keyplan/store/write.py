@@ -337,7 +337,13 @@ class Writer:
 
     def changes(self, jobs: Sequence[Job], now: datetime, reading: bool) -> Proc[list[RowChange]]:
         """The row changes of the jobs, from old rows read now where they are needed."""
-        blind = {} if reading else {n: change for n, job in enumerate(jobs) if (change := job.blind(self.mutator))}
+        # A row that later ones of this write take a snapshot of has to be known whole.
+        copying = max((n for n, job in enumerate(jobs) if isinstance(job, Put) and job.new.sources), default=-1)
+        blind = {
+            n: change
+            for n, job in enumerate(jobs)
+            if not reading and (n > copying or isinstance(job, Put)) and (change := job.blind(self.mutator))
+        }
         wanted = [(job.entity.name, job.key) for n, job in enumerate(jobs) if n not in blind]
         old: dict[tuple[str, Key], Row | None] = {}
         if wanted:
