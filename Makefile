@@ -7,7 +7,6 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-DEMO := $(VENV)/demo
 SERVERS := $(wildcard tests/engines/*/server.py)
 
 .DEFAULT_GOAL := help
@@ -15,6 +14,9 @@ SERVERS := $(wildcard tests/engines/*/server.py)
 
 help:
 	@sed -n 's/^# //p' Makefile | sed '/^$$/d' | head -n 5
+
+demo: $(VENV)/base.stamp
+	@PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo.sh
 
 # Stamps: pip runs again only when the dependencies change.
 $(VENV)/python.stamp:
@@ -42,11 +44,20 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check src tests
 	$(BIN)/mypy
 
+# Fewer generated programs than in `test`; the rest is the same, without servers.
 check: lint
-	$(BIN)/pytest -q --engine sqlite
+	KEYPLAN_PROGRAMS=20 $(BIN)/pytest -q --engine sqlite
 
 test: $(VENV)/dev.stamp $(VENV)/engines.stamp
 	$(BIN)/pytest $(if $(ENGINE),--engine $(ENGINE))
+
+soak: $(VENV)/dev.stamp $(VENV)/engines.stamp
+	KEYPLAN_PROGRAMS=$(or $(PROGRAMS),5000) $(BIN)/pytest --timeout 0 tests/conformance $(if $(ENGINE),--engine $(ENGINE))
+
+bench: $(VENV)/dev.stamp $(VENV)/engines.stamp
+	@for file in $(wildcard tests/engines/*/bench.py); do \
+		$(BIN)/python -m $$(echo $${file%.py} | tr / .) || exit; \
+	done
 
 up: $(VENV)/dev.stamp $(VENV)/engines.stamp
 	@test -f tests/engines/$(ENGINE)/server.py \

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,20 @@ def design(model: Model, engine: str) -> Design:
 
 
 def generate(
-    model: Model, *, scale: float = 1.0, seed: int = 0, counts: Mapping[str, int] | None = None
+    model: Model,
+    *,
+    scale: float = 1.0,
+    seed: int = 0,
+    counts: Mapping[str, int] | None = None,
+    now: datetime | None = None,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Rows with the statistics of the model, as `load` takes them: the same for the same arguments, one by one.
 
-    `scale` multiplies the model's counts, `counts` replaces them by entity.
+    `scale` multiplies the model's counts, `counts` replaces them by entity. The newest rows are from just before `now`,
+    which is the beginning of 2025 unless told otherwise.
     """
     composite = {name: _composite(entity) for name, entity in model.entities.items()}
-    for name, row in flat_rows(model, scale=scale, seed=seed, counts=counts):
+    for name, row in flat_rows(model, scale=scale, seed=seed, counts=counts, now=now):
         for field, columns in composite[name]:
             parts = tuple(row.pop(column) for column in columns)
             row[field] = None if None in parts else parts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -22,8 +23,18 @@ Row = tuple[str, dict[str, Any]]
 @click.option("--generate", is_flag=True, help="Make rows up, with the statistics of the model.")
 @click.option("--scale", type=float, default=0.001, show_default=True, help="The share of the model's counts.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Another seed makes other rows.")
+@click.option("--until", metavar="DATE", help="The day on which made-up rows end; 2025-01-01 if not given.")
 @click.option("--done", type=click.IntRange(0), default=0, help="Leave out so many rows: an earlier load wrote them.")
-def command(model_file: str, url: str, file: str | None, generate: bool, scale: float, seed: int, done: int) -> None:
+def command(
+    model_file: str,
+    url: str,
+    file: str | None,
+    generate: bool,
+    scale: float,
+    seed: int,
+    until: str | None,
+    done: int,
+) -> None:
     """Load rows, from a file or generated.
 
     FILE (or - for stdin) has a JSON array per line: the entity, then the row. A row that is there already is replaced.
@@ -44,7 +55,9 @@ def command(model_file: str, url: str, file: str | None, generate: bool, scale: 
         say(f"{count:,} rows")
 
     with working(f"loading {model.name}") as say, keyplan.open(model, url) as store:
-        rows: Iterable[Row] = keyplan.generate(model, scale=scale, seed=seed) if generate else _read(model, file or "-")
+        rows: Iterable[Row] = _read(model, file or "-")
+        if generate:
+            rows = keyplan.generate(model, scale=scale, seed=seed, now=_midnight(until))
         try:
             loaded = store.load(rows, progress=report, done=done)
         except KeyboardInterrupt:
@@ -52,6 +65,13 @@ def command(model_file: str, url: str, file: str | None, generate: bool, scale: 
                 f"interrupted after {safe} rows; run it again with --done {safe} to go on from there"
             ) from None
     click.echo(f"loaded {loaded:,} rows")
+
+
+def _midnight(day: str | None) -> datetime | None:
+    try:
+        return None if day is None else datetime.combine(date.fromisoformat(day), time(), UTC)
+    except ValueError:
+        raise click.UsageError(f"'{day}' is not a day; write it as 2025-01-31") from None
 
 
 def _read(model: keyplan.Model, name: str) -> Iterator[Row]:

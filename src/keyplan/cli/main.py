@@ -56,6 +56,13 @@ class Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            # Click would add an empty line of its own.
+            raise click.ClickException("interrupted; what was done so far is kept") from None
+
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
         """Runs a command line and exits; click's own handling of errors is not used."""
         extra["standalone_mode"] = False
@@ -67,9 +74,6 @@ class Commands(click.Group):
             # The reader (head, less) has gone; Python must not complain again when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 0
-        except (KeyboardInterrupt, click.Abort):
-            _complain(["keyplan: interrupted; what was done so far is kept"])
-            code = 2
         except Exception as error:
             if "--debug" in arguments:
                 raise
@@ -89,9 +93,8 @@ def _lines(error: Exception) -> list[str]:
         return [f"keyplan: {_sentence(error.format_message())}"]
     if isinstance(error, OSError):
         return [f"{error.filename or 'keyplan'}: {(error.strerror or str(error)).lower()}"]
-    return [
-        f"keyplan: internal error, {type(error).__name__}: {error}; run it again with --debug and report what it says"
-    ]
+    what = " ".join(f"{type(error).__name__} {error}".split())
+    return [f"keyplan: internal error, {what}; run it again with --debug and report what it says"]
 
 
 def _sentence(text: str) -> str:

@@ -11,6 +11,8 @@ from keyplan.units import format_bytes, format_count
 
 Document = Mapping[str, Any]
 
+UNLIMITED = 1_000_000
+
 
 def as_json(value: object) -> str:
     """The one JSON form of everything printed."""
@@ -120,7 +122,7 @@ def _patterns(document: Document) -> list[str]:
                 "\n".join(_steps(plan["steps"])),
                 _count(plan["requests"]),
                 _count(plan["rows"]),
-                _cost(plan["cost"] * plan["rate"], unit),
+                _cost(plan["total"], unit),
                 f"{number(plan['p99_ms'], 2)}{f' of {number(budget)}' if budget else ''} ms",
             ]
         )
@@ -168,7 +170,7 @@ def _writes(document: Document) -> list[str]:
                 plan["how"],
                 _count(reads),
                 _count(sum(touched.values())),
-                _cost(plan["cost"] * plan["rate"], unit),
+                _cost(plan["total"], unit),
             ]
         )
     head = ["write", "touches", "how", "reads", "writes", _cost_title(unit)]
@@ -221,12 +223,20 @@ def _upright(row: Mapping[str, Any], indent: str = "") -> list[str]:
 
 
 def _rows(rows: Sequence[Any], fit: int | None = None) -> list[str]:
+    """A table, or one row after the other upright where a table would be too wide: values are never cut."""
     if not all(isinstance(row, Mapping) for row in rows):
         return [_cell(row) for row in rows]
     flat = [_flat(row) for row in rows]
     head = list(dict.fromkeys(name for row in flat for name in row))
     numeric = [name for name in head if all(isinstance(row.get(name), int | float | None) for row in flat)]
-    return table(head, [[_cell(row.get(name)) for name in head] for row in flat], right=" ".join(numeric), fit=fit)
+    cells = [[_cell(row.get(name)) for name in head] for row in flat]
+    lines = table(head, cells, right=" ".join(numeric), fit=UNLIMITED)
+    if max(map(len, lines)) <= (fit or width()):
+        return lines
+    upright: list[str] = []
+    for row in rows:
+        upright += ["", *_upright(row)]
+    return upright[1:]
 
 
 def _flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -1,0 +1,186 @@
+"""apply, load, run and verify, from the command line to a database file and back."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import keyplan as api
+from tests.cli.conftest import EXAMPLES, Keyplan, assert_fails
+
+URL = "sqlite:shop.db"
+PRODUCTS = """\
+["Product", {"sku": "A1", "name": "Lamp", "description": "It shines.", "category": "home", "price": 19.90, "stock": 3}]
+
+["Product", {"sku": "B2", "name": "Chair", "description": "It stands.", "category": "home", "price": "49.00"}]
+"""
+
+
+@pytest.fixture
+def shop(keyplan: Keyplan) -> str:
+    """The shop with two products and a user; its user's id."""
+    Path("shop.yaml").write_text((EXAMPLES / "shop.yaml").read_text())
+    assert keyplan("load", "shop.yaml", URL, "-", stdin=PRODUCTS).stdout == "loaded 2 rows\n"
+    registered = keyplan("run", "shop.yaml", URL, "register", "email=ann@example.com", "name=Ann", "--format", "json")
+    assert registered.exit_code == 0, registered.output
+    user: str = json.loads(registered.stdout)["user_id"]
+    return user
+
+
+def test_an_order_from_the_command_line(keyplan: Keyplan, shop: str) -> None:
+    items = [{"line": 1, "product": "A1", "quantity": 2}, {"line": 2, "product": "B2", "quantity": 1}]
+    Path("items.json").write_text(json.dumps(items))
+    arguments = ("place_order", f"user={shop}", "total=88.80", "items=@items.json", "--format", "json")
+    placed = json.loads(keyplan("run", "shop.yaml", URL, *arguments).stdout)
+    assert [item["price"] for item in placed["items"]] == ["19.90", "49.00"]
+    page = keyplan("run", "shop.yaml", URL, "order_page", f"order_id={placed['order_id']}", "--format", "json")
+    order = json.loads(page.stdout)
+    assert order["user"] == {"name": "Ann"}
+    assert [item["product"]["name"] for item in order["items"]] == ["Lamp", "Chair"]
+    summary = keyplan("run", "shop.yaml", URL, "order_summary", f"user_id={shop}").stdout.split()
+    assert summary[:4] == ["order_count", "1", "total_spent", "88.80"]
+
+
+def test_pages(keyplan: Keyplan, shop: str) -> None:
+    address = {"user": shop, "street": "s", "city": "c", "country": "de", "postal_code": "1"}
+    rows = [json.dumps(["Address", {**address, "label": f"{number:02}"}]) for number in range(20)]
+    Path("rows.jsonl").write_text("\n".join(rows))
+    assert keyplan("load", "shop.yaml", URL, "rows.jsonl").exit_code == 0
+    call = ("run", "shop.yaml", URL, "addresses_of_user", f"user_id={shop}", "--format", "json")
+    first = json.loads(keyplan(*call).stdout)
+    assert len(first["rows"]) == 20
+    second = json.loads(keyplan(*call, "--cursor", first["cursor"]).stdout)
+    assert second == {"rows": [], "cursor": None}
+    assert json.loads(keyplan(*call, "--all").stdout) == first["rows"]
+    text = keyplan(*call[:-2])
+    assert text.stderr == f"there is more: --cursor {first['cursor']}\n"
+
+
+def test_generated_rows_verify(keyplan: Keyplan) -> None:
+    keyplan("init", "shop.yaml")
+    loaded = keyplan("load", "shop.yaml", URL, "--generate", "--scale", "0.00001", "--seed", "7")
+    assert (loaded.exit_code, loaded.stdout) == (0, "loaded 81 rows\n"), loaded.output
+    verified = keyplan("verify", "shop.yaml", URL, "--format", "json")
+    assert verified.exit_code == 0
+    assert json.loads(verified.stdout)["ok"] is True
+    assert json.loads(verified.stdout)["rows"] == 81
+
+
+def test_verify_finds_and_repairs(keyplan: Keyplan, shop: str) -> None:
+    keyplan("run", "shop.yaml", URL, "place_order", f"user={shop}", "total=1")
+    with sqlite3.connect("shop.db") as database:
+        (table,) = next(iter(database.execute("SELECT name FROM sqlite_master WHERE name LIKE 'Order_sums_by_user%'")))
+        database.execute(f'DELETE FROM "{table}"')
+    database.close()
+    found = keyplan("verify", "shop.yaml", URL)
+    assert found.exit_code == 1
+    assert "missing entry" in found.stdout
+    dry = keyplan("verify", "shop.yaml", URL, "--repair")
+    assert (dry.exit_code, dry.stderr) == (1, "nothing was repaired; add --yes to do it\n")
+    assert keyplan("verify", "shop.yaml", URL, "--repair", "--yes").exit_code == 1
+    assert keyplan("verify", "shop.yaml", URL).exit_code == 0
+
+
+def test_apply_shows_first_and_does_it_with_yes(keyplan: Keyplan) -> None:
+    keyplan("init", "shop.yaml")
+    dry = keyplan("apply", "shop.yaml", URL)
+    assert dry.exit_code == 0
+    assert dry.stdout
+    assert dry.stderr == "nothing was done; add --yes to do it\n"
+    done = keyplan("apply", "shop.yaml", URL, "--yes")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, dry.stdout, "")
+    again = keyplan("apply", "shop.yaml", URL, "--yes")
+    assert again.stdout == "nothing to do; the design is there already\n"
+
+
+def test_the_lock_file_is_what_runs(keyplan: Keyplan) -> None:
+    keyplan("init", "shop.yaml")
+    assert keyplan("design", "shop.yaml", "--engine", "sqlite", "--save").stderr == "wrote shop.sqlite.lock.json\n"
+    same = keyplan("design", "shop.yaml", "--engine", "sqlite")
+    assert same.stdout.endswith("the lock file holds the same design\n")
+    assert keyplan("run", "shop.yaml", URL, "open_orders").stdout == "no rows\n"
+    # A pattern less: the recorded design is for another model now.
+    text = Path("shop.yaml").read_text()
+    Path("shop.yaml").write_text("\n".join(line for line in text.splitlines() if "open_orders" not in line))
+    stale = keyplan("run", "shop.yaml", URL, "customer_by_email", "email=x")
+    assert_fails(stale, "shop.sqlite.lock.json: the model has changed since the design was made; run …")
+    changed = json.loads(keyplan("design", "shop.yaml", "--engine", "sqlite", "--format", "json").stdout)
+    assert changed["against_lock"]["same"] is False
+    assert len(changed["against_lock"]["dropped"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("order",), "shop.yaml: no pattern, write or transaction 'order'; …"),
+        (("product", "skew=A1"), "product: unknown argument 'skew'; …"),
+        (("product",), "product: missing argument 'sku'"),
+        (("product", "sku"), "'sku': not an argument; write name=value, or name=@file for JSON"),
+        (("product", "sku=A1", "sku=B2"), "'sku=B2': 'sku' is given twice; give it once"),
+        (("product", "sku=@nosuch.json"), "nosuch.json: no such file or directory"),
+        (("take_stock", "sku=A1", "n=many"), "take_stock: argument 'n': expected a whole number, got 'many'"),
+        (("take_stock", "sku=A1", "n=4"), "take_stock: …"),
+        (("orders_by_status", "status=lost"), "orders_by_status: argument 'status': …"),
+        (("orders_by_status", "status=pending", "--cursor", "x"), "orders_by_status: …"),
+        (("product", "sku=A1", "--all"), "product: its answer is not a list of rows; …"),
+    ],
+)
+def test_wrong_calls(keyplan: Keyplan, shop: str, arguments: tuple[str, ...], line: str) -> None:
+    assert_fails(keyplan("run", "shop.yaml", URL, *arguments), line)
+
+
+@pytest.mark.parametrize(
+    ("row", "line"),
+    [
+        ("{", "stdin:1: is not JSON: …"),
+        ('{"Product": {}}', 'stdin:1: expected ["Entity", {row}]'),
+        ('["Produkt", {}]', "stdin:1: no entity 'Produkt'; did you mean 'Product'?"),
+        ('["Product", {"sku": "A1"}]', "load: Product: …"),
+    ],
+)
+def test_wrong_rows(keyplan: Keyplan, row: str, line: str) -> None:
+    Path("shop.yaml").write_text((EXAMPLES / "shop.yaml").read_text())
+    assert_fails(keyplan("load", "shop.yaml", URL, "-", stdin=row), line)
+
+
+def test_load_wants_rows_from_one_place(keyplan: Keyplan) -> None:
+    keyplan("init", "shop.yaml")
+    line = "keyplan load: give a file of rows, or --generate, and not both"
+    assert_fails(keyplan("load", "shop.yaml", URL), line)
+    assert_fails(keyplan("load", "shop.yaml", URL, "rows.jsonl", "--generate"), line)
+    assert_fails(keyplan("load", "shop.yaml", URL, "nosuch.jsonl"), "nosuch.jsonl: no such file or directory")
+
+
+def test_an_interrupted_load_goes_on(keyplan: Keyplan, monkeypatch: pytest.MonkeyPatch) -> None:
+    keyplan("init", "shop.yaml")
+    rows = list(api.generate(api.load_model("shop.yaml"), scale=0.01))
+    assert len(rows) > 10_000
+
+    def interrupted(*arguments: object, **options: object) -> object:
+        yield from rows[:7_000]
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(api, "generate", interrupted)
+        stopped = keyplan("load", "shop.yaml", URL, "--generate", "--scale", "0.01")
+        assert_fails(stopped, "keyplan: interrupted after 5000 rows; run it again with --done 5000 to go on from there")
+    rest = keyplan("load", "shop.yaml", URL, "--generate", "--scale", "0.01", "--done", "5000")
+    assert rest.stdout == f"loaded {len(rows) - 5000:,} rows\n"
+    assert json.loads(keyplan("verify", "shop.yaml", URL, "--format", "json").stdout)["rows"] == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("url", "line"),
+    [
+        ("sqlite:nosuch/shop.db", "nosuch/shop.db: …"),
+        ("sqlite:shop.yaml", "shop.yaml: is not an SQLite database; …"),
+        ("nosuch:shop", "no engine for 'nosuch:'; …"),
+        ("shop.db", "no engine for …"),
+    ],
+)
+def test_wrong_urls(keyplan: Keyplan, url: str, line: str) -> None:
+    keyplan("init", "shop.yaml")
+    assert_fails(keyplan("run", "shop.yaml", url, "open_orders"), line)
