@@ -115,7 +115,7 @@ def _raised(model: Model, statistics: Statistics, need: Need) -> Iterator[Need]:
     yield row_by_key(model, need.entity, need.wants, strong=need.strong)
     asked = {*need.wants, *(str(c.path) for c in need.given if not model.is_many(need.entity, c.path.roles))}
     behind: dict[str, set[str]] = {}
-    for text in asked:
+    for text in sorted(asked):
         path = path_of(text, model, need.entity)
         if path.roles:
             behind.setdefault(path.roles[0], set()).add(text[len(path.roles[0]) + 1 :])

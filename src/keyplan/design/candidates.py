@@ -259,7 +259,7 @@ class Candidates:
             contents.add(frozenset(keys | union))
             contents.add(frozenset(keys | own | union))
             exact = {part.path for part in (*partition, *sort)} == set(here.key) and not shape.where
-            for held in contents:
+            for held in sorted(contents, key=lambda held: (len(held), sorted(held))):
                 copies = {text for text in held if path_of(text, model, entity).roles}
                 if exact and not kind.kept_by_engine and held == own and not copies:
                     continue

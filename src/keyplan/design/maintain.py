@@ -223,7 +223,7 @@ class Maintenance:
         """The rows whose values are copied into a new or re-pointed entry."""
         here = self.model.entities[view.entity]
         wants: dict[str, set[str]] = {}
-        for text in self._copied(view):
+        for text in sorted(self._copied(view)):
             path = path_of(text, self.model, view.entity)
             role = path.roles[0]
             if role in effect.parents_known and len(path.roles) == 1:
@@ -286,7 +286,7 @@ class Maintenance:
     def _chains_to(self, view: View, entity: str) -> dict[tuple[str, ...], set[str]]:
         """The role chains through which the view copies columns of an entity."""
         found: dict[tuple[str, ...], set[str]] = {}
-        for text in self._copied(view):
+        for text in sorted(self._copied(view)):
             path = path_of(text, self.model, view.entity)
             if self.model.entity_at(view.entity, path.roles) == entity:
                 found.setdefault(path.roles, set()).add(path.column)

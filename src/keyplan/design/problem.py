@@ -153,10 +153,12 @@ def evaluate(problem: Problem, chosen: set[str]) -> Evaluation:
         share = cost * root.rate * problem.costs.per_second
         reads[root.name] = reads.get(root.name, 0.0) + share
         total += share
-    for name in chosen:
+    # In the order of the views: sums of floats depend on it, and a set has none of its own.
+    ordered = [name for name in problem.views if name in chosen]
+    for name in ordered:
         total += problem.fixed_cost(name)
     if problem.costs.transactional:
         for write in problem.rates:
             if problem.is_transaction(write, chosen):
-                total += sum(problem.touch_cost(write, name) for name in chosen)
+                total += sum(problem.touch_cost(write, name) for name in ordered)
     return Evaluation(total, choice, reads, unserved)
