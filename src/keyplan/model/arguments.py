@@ -62,6 +62,8 @@ class Binder:
                 values |= {column: self.value(label, name, column, None) for column in columns}
             else:
                 parts = spread(label, name, [column[len(name) + 1 :] for column in columns], given)
+                if None in parts:
+                    raise partly_missing(label, name)
                 values |= {
                     column: self.value(label, name, column, part) for column, part in zip(columns, parts, strict=True)
                 }
@@ -171,6 +173,11 @@ def missing_arguments(label: str, names: Sequence[str]) -> ArgumentError:
     return ArgumentError(f"{label}: missing argument{'s' if len(names) > 1 else ''} {listed}")
 
 
+def partly_missing(label: str, name: str) -> ArgumentError:
+    """The error for a composite reference of which some parts are None."""
+    return ArgumentError(f"{label}: argument '{name}' has a part that is None; give every part of the key")
+
+
 def spread(label: str, name: str, parts: Sequence[str], given: Any) -> list[Any]:
     """The values of a composite reference, one per dotted part of its target's key.
 
@@ -224,7 +231,7 @@ def field_values(entity: Entity, label: str, name: str, field: str, given: Any) 
     values: dict[str, Any] = {}
     for column, part in zip(columns, parts, strict=True):
         if part is None:
-            raise ArgumentError(f"{label}: argument '{name}' has a part that is None; give every part of the key")
+            raise partly_missing(label, name)
         try:
             values[column.name] = canonical(column.type, part)
         except ValueError as error:

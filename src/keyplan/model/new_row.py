@@ -90,6 +90,8 @@ def copy_in(model: Model, new: NewRow, column: str, value: Any) -> None:
     """Gives a `from` column the value of its source, or refuses the call if there is none and one is needed."""
     about = model.entities[new.entity].columns[column]
     source = new.sources.pop(column)
+    if value is None and about.type.is_collection:
+        value = ()  # never missing, not even behind a reference that leads nowhere
     if value is None and not about.optional:
         raise ArgumentError(f"{new.label}: '{column}' has nothing to copy, as '{source}' is missing; give a value")
     try:
