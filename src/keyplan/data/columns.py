@@ -73,7 +73,7 @@ def free(type: Type, field: Field, distinct: int | None, span: Span, seed: int) 
 def _usual(type: Type, span: Span) -> int:
     """How many values a field may have if the model does not say."""
     if type.kind == "decimal":
-        return int(10 ** min(18, type.scale + 3)) - 1
+        return int(5 * 10 ** min(17, type.scale + 2))
     if type.kind == "date":
         return max(1, span.ms // DAY_MS)
     if type.kind == "timestamp":

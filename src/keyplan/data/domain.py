@@ -9,9 +9,9 @@ from decimal import Context, Decimal
 from functools import partial
 from uuid import UUID
 
-from keyplan.data.numbers import MASK, mix
+from keyplan.data.numbers import GOLDEN, MASK, mix
 from keyplan.data.text import numbered, phrases, sizes
-from keyplan.model.identifiers import ulid_text
+from keyplan.model.identifiers import ulid_of
 from keyplan.model.types import Type
 from keyplan.model.values import average_bytes, most_bytes
 
@@ -45,7 +45,9 @@ class Domain:
 
 def moment(ms: int) -> datetime:
     """The timestamp of a Unix time in milliseconds, kept within the years a datetime can hold."""
-    return EPOCH + timedelta(0, 0, 0, max(_FIRST_MS, min(ms, _LAST_MS)))
+    if _FIRST_MS <= ms <= _LAST_MS:
+        return EPOCH + timedelta(0, 0, 0, ms)
+    return EPOCH + timedelta(0, 0, 0, _FIRST_MS if ms < 0 else _LAST_MS)
 
 
 _FIRST_MS = -(date(1970, 1, 1).toordinal() - 1) * DAY_MS
@@ -75,7 +77,7 @@ def domain(type: Type, wanted: int, span: Span, seed: int, name: str = "") -> Do
     if kind == "uuid":
         return Domain(2**62, lambda number: uuid_of(number ^ seed))
     if kind == "ulid":
-        return Domain(2**40, lambda number: _ulid(span.start + span.ms * number // wanted, number, seed))
+        return Domain(2**40, _ulids(wanted, span, seed))
     if kind == "bytes":
         return _blobs(type, wanted, seed)
     if kind == "json":
@@ -107,8 +109,14 @@ def uuid_of(number: int) -> UUID:
     return UUID(int=value)
 
 
-def _ulid(ms: int, number: int, seed: int) -> str:
-    return ulid_text(max(0, ms) << 80 | (mix(number ^ seed) >> 24) << 40 | number)
+def _ulids(wanted: int, span: Span, seed: int) -> Value:
+    """Ascending through the span. The number itself is the end of the text, which keeps them distinct."""
+    start, length, shift = max(0, span.start), max(0, span.end) - max(0, span.start), seed | 1
+
+    def at(number: int) -> object:
+        return ulid_of(start + length * number // wanted, (number * GOLDEN ^ shift) >> 7 & 2**40 - 1, number)
+
+    return at
 
 
 def _blobs(type: Type, wanted: int, seed: int) -> Domain:

@@ -64,27 +64,43 @@ class Fanout:
         skewed = len(self.steps) > 1
         self.shuffle = permutation(parents, seed) if skewed else None
         self.last = (0, 0, 0)
+        self.step = _step(0, 1, 0, 0, None, 0)
+        self.number = 0
 
     def locate(self, child: int) -> tuple[int, int]:
-        """The parent of a child, and how many children that parent has before it."""
+        """The parent of a child, and how many children that parent has before it.
+
+        A child beyond the last, to whom a reference may dangle, is given to parent 0.
+        """
         low, high, parent = self.last
         if low <= child < high:
             return parent, child - low
-        step = self.steps[bisect_right(self.starts, child) - 1]
-        number = (child - step.start) * step.parents // step.children
-        low = step.border(number)
-        while child < low:
-            number -= 1
+        if not 0 <= child < self.children:
+            return 0, child
+        step, number = self.step, self.number
+        if child != high or child >= step.start + step.children:
+            step = self.steps[bisect_right(self.starts, child) - 1]
+            number = (child - step.start) * step.parents // step.children
             low = step.border(number)
-        high = step.border(number + 1)
+            while child < low:
+                number -= 1
+                low = step.border(number)
+            high = step.border(number + 1)
         while child >= high:
             number += 1
             low, high = high, step.border(number + 1)
         parent = step.first + number
         if self.shuffle is not None:
             parent = self.shuffle(parent)
+        self.step, self.number = step, number
         self.last = (low, high, parent)
         return parent, child - low
+
+    def run(self, child: int) -> tuple[int, int]:
+        """The place of a child among those of its parent, and how many they are."""
+        place = self.locate(child)[1]
+        low, high, _ = self.last
+        return place, max(high - low, place + 1)
 
 
 def _steps(
@@ -92,16 +108,24 @@ def _steps(
 ) -> list[_Step]:
     if skew is None and (top is None or top * parents <= 1):
         return [_step(0, parents, 0, children, most, seed)] if children else []
-    steps = []
+    ranks = ranking(parents, skew or 0.0, top)
+    shares = []
     done = 0
-    for first, end, share in ranking(parents, skew or 0.0, top):
+    for first, end, share in ranks:
         # What a full rank cannot take flows on to the next ones, since `done` falls behind the share.
         wanted = int(share * children) - done
-        width = end - first
-        taken = wanted if most is None else min(wanted, width * most)
-        if taken > 0:
-            steps.append(_step(first, width, done, taken, most, seed))
-        done += max(taken, 0)
+        taken = wanted if most is None else min(wanted, (end - first) * most)
+        shares.append(taken)
+        done += taken
+    steps = []
+    start = 0
+    for (first, end, _), taken in zip(ranks, shares, strict=True):
+        # The last ranks may be full too; then the first ones have room.
+        more = 0 if most is None else min(children - done, (end - first) * most - taken)
+        done += more
+        if taken + more:
+            steps.append(_step(first, end - first, start, taken + more, most, seed))
+        start += taken + more
     return steps
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import prod
 
-from keyplan.data.domain import Domain, Span, domain
+from keyplan.data.domain import Domain, Span, domain, moment
 from keyplan.data.fanout import Fanout
 from keyplan.data.numbers import mix, permutation, salt
 from keyplan.model.entity import Entity, Field
@@ -51,7 +51,7 @@ class Layout:
         self.domains: dict[str, Domain] = {}
         self.indexes: dict[str, Index] = {}
         """Assigned references: the number of the target's row."""
-        self.by_row: set[str] = set()
+        self.apart: set[str] = set()
         """Assigned fields that differ between any two rows."""
         self._solve()
 
@@ -83,7 +83,7 @@ class Layout:
 
     def _assign(self, columns: tuple[str, ...]) -> None:
         fields = [field for field in self._fields(columns) if self._whole(field, columns)]
-        if any(field.name in self.by_row for field in fields):
+        if any(field.name in self.apart for field in fields):
             return
         open_ = [field for field in fields if not self.is_assigned(field)]
         # Snapshots follow their source, so they tell rows apart only where nothing else can.
@@ -97,7 +97,11 @@ class Layout:
         if ample:
             last = ample[-1]
             assert last.type is not None
-            self._number(last, self._place if in_run and last.type.kind in IN_RUN else _row)
+            if in_run and last.type.kind == "timestamp":
+                self.numbers[last.name] = by_row
+                self.domains[last.name] = Domain(self.rows, self._times(last))
+            else:
+                self._number(last, self._place if in_run and last.type.kind in IN_RUN else by_row)
         else:
             optional = not is_key and any(field.optional is not None for field in fields)
             self._digits(open_, in_run, optional)
@@ -126,7 +130,7 @@ class Layout:
             self.rows = min(self.rows, room)
         below = 1
         for field, size in zip(reversed(fields), reversed(rooms), strict=True):
-            digit = _digit(self._place if in_run else _row, below, size)
+            digit = _digit(self._place if in_run else by_row, below, size)
             limit = None if in_run else room
             if field.target is None:
                 self._number(field, digit if limit is None else _limited(digit, limit))
@@ -134,12 +138,12 @@ class Layout:
                 self._refer(field, digit, size, in_run, limit)
             below *= size
         if len(fields) == 1 and not in_run:
-            self.by_row.add(fields[0].name)
+            self.apart.add(fields[0].name)
 
     def _number(self, field: Field, number: Number) -> None:
         self.numbers[field.name] = number
-        if number is _row:
-            self.by_row.add(field.name)
+        if number is by_row:
+            self.apart.add(field.name)
         self.domains[field.name] = self._domain(field)
 
     def _refer(self, field: Field, digit: Number, size: int, in_run: bool, limit: int | None) -> None:
@@ -194,6 +198,20 @@ class Layout:
     def _salt(self, field: Field, what: str = "") -> int:
         return salt(self.seed, self.entity.name, field.name, what)
 
+    def _times(self, field: Field) -> Callable[[int], object]:
+        """Times by row that ascend within each run and spread over the whole span."""
+        span, seed = self.span_of(field), self._salt(field)
+
+        def at(row: int) -> object:
+            assert self.fanout is not None
+            place, size = self.fanout.run(row)
+            step = span.ms // size
+            if step == 0:
+                return moment(span.end - (size - 1 - place))
+            return moment(span.start + place * step + (mix(row ^ seed) * step >> 64))
+
+        return at
+
     def _parent(self, row: int) -> int:
         assert self.fanout is not None
         return self.fanout.locate(row)[0]
@@ -203,7 +221,8 @@ class Layout:
         return self.fanout.locate(row)[1]
 
 
-def _row(row: int) -> int:
+def by_row(row: int) -> int:
+    """The row's own number."""
     return row
 
 

@@ -8,7 +8,7 @@ from typing import cast
 
 from keyplan.data.columns import REMEMBERED, Make, free, sometimes
 from keyplan.data.domain import EPOCH, moment
-from keyplan.data.layout import Layout
+from keyplan.data.layout import Layout, by_row
 from keyplan.data.numbers import FIRST, GOLDEN, MASK, SECOND, mix, salt
 from keyplan.data.references import Index, drawn, within
 from keyplan.data.snapshots import Snapshots, whole_reference
@@ -37,6 +37,8 @@ class Rows:
         self.salt = salt(seed, self.entity.name)
         self.indexes: dict[str, Index] = {}
         self.makes: dict[str, Make] = {}
+        self.key_makes: list[Make] = []
+        self.key_needs_bits = not self.layout.key_fields <= self.layout.numbers.keys()
 
     def compile_references(self) -> None:
         """Works out which row each reference points at; needs the counts of all entities."""
@@ -51,15 +53,15 @@ class Rows:
                 self.makes[name] = self._column(self.entity.columns[name])
         if EXPIRES in self.entity.columns:
             self.makes[EXPIRES] = self._expires()
+        self.key_makes = [self.makes[name] for name in self.entity.key]
 
     def bits(self, number: int) -> int:
         """The row's own 64 bits, from which every column takes its share."""
         return mix(number + self.salt & MASK)
 
     def key(self, number: int) -> tuple[object, ...]:
-        bits = self.bits(number)
-        makes = self.makes
-        return tuple([makes[name](number, bits) for name in self.entity.key])
+        bits = self.bits(number) if self.key_needs_bits else 0
+        return tuple([make(number, bits) for make in self.key_makes])
 
     def row(self, number: int) -> Row:
         bits = self.bits(number)
@@ -117,7 +119,7 @@ class Rows:
                 return make
         elif field.name in self.layout.numbers:
             make = _numbered(self.layout.numbers[field.name], self.layout.domains[field.name].at)
-        elif field.now and column.type.kind == "timestamp":
+        elif field.now and column.type.kind == "timestamp" and self.layout.span_of(field) is self.layout.span:
             make = self._created()
         else:
             span = self.layout.span_of(field)
@@ -134,6 +136,9 @@ class Rows:
         place = self.entity.roles[field.name].columns.index(column.name)
         key = _remembered_key(self.others[field.target])
         index = self.indexes[field.name]
+        if field is self.layout.leading and self.layout.fanout is not None and field.optional is None:
+            locate = self.layout.fanout.locate
+            return lambda number, bits: key(locate(number)[0])[place]
 
         def part(number: int, bits: int) -> object:
             at = index(number, bits)
@@ -241,6 +246,9 @@ def _by_number(index: Callable[[int], int | None]) -> Index:
 
 
 def _numbered(number: Callable[[int], int], at: Callable[[int], object]) -> Make:
+    if number is by_row:
+        return lambda row, bits: at(row)
+
     def make(row: int, bits: int) -> object:
         place = number(row)
         return at(place) if place >= 0 else None

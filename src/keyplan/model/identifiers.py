@@ -12,6 +12,7 @@ _PAIRS = tuple(a + b for a in _ALPHABET for b in _ALPHABET)
 _TO_BASE32 = str.maketrans(_ALPHABET, "0123456789abcdefghijklmnopqrstuv")
 _RANDOM_BITS = 80
 _TIME_MAX = 2**48 - 1
+_HALF = 2**40 - 1
 
 _lock = threading.Lock()
 _last = 0
@@ -52,21 +53,16 @@ if hasattr(os, "register_at_fork"):
 
 def ulid_text(number: int) -> str:
     """The 26 characters of a 128-bit number."""
+    return ulid_of(number >> 80, number >> 40 & _HALF, number & _HALF)
+
+
+def ulid_of(ms: int, high: int, low: int) -> str:
+    """The ULID of a moment in Unix milliseconds and two halves of 40 bits each."""
     pairs = _PAIRS
     return (
-        pairs[number >> 120]
-        + pairs[number >> 110 & 1023]
-        + pairs[number >> 100 & 1023]
-        + pairs[number >> 90 & 1023]
-        + pairs[number >> 80 & 1023]
-        + pairs[number >> 70 & 1023]
-        + pairs[number >> 60 & 1023]
-        + pairs[number >> 50 & 1023]
-        + pairs[number >> 40 & 1023]
-        + pairs[number >> 30 & 1023]
-        + pairs[number >> 20 & 1023]
-        + pairs[number >> 10 & 1023]
-        + pairs[number & 1023]
+        f"{pairs[ms >> 40]}{pairs[ms >> 30 & 1023]}{pairs[ms >> 20 & 1023]}{pairs[ms >> 10 & 1023]}{pairs[ms & 1023]}"
+        f"{pairs[high >> 30]}{pairs[high >> 20 & 1023]}{pairs[high >> 10 & 1023]}{pairs[high & 1023]}"
+        f"{pairs[low >> 30]}{pairs[low >> 20 & 1023]}{pairs[low >> 10 & 1023]}{pairs[low & 1023]}"
     )
 
 
