@@ -174,7 +174,7 @@ def _place(
         key_copies=any(str(path) in decides | terms for path in copies),
         own=frozenset(own),
         deciding=frozenset(mutable),
-        composing=_composing(design, kinds, view) if embed is None else frozenset(),
+        composing=_composing(design, kinds, view, key.entity),
         measures=tuple((one, compile_term(one.term) if one.term else None) for one in view.measures),
         extremes=any(one.how in ("min", "max") for one in view.measures),
         limit=embed.limit if embed is not None else None,
@@ -185,10 +185,10 @@ def _is_exact(part: KeyPart, key: tuple[str, ...]) -> bool:
     return part.ways > 1 or (part.cut is None and part.path in key)
 
 
-def _composing(design: Design, kinds: Mapping[str, Kind], base: View) -> frozenset[str]:
+def _composing(design: Design, kinds: Mapping[str, Kind], base: View, entity: str) -> frozenset[str]:
     found: set[str] = set()
     for view in design.views.values():
-        if view.base == base.name and kinds[view.kind].composed:
+        if view.base == base.name and view.entity == entity and kinds[view.kind].composed:
             found |= {path for part in view.parts for path in (part.path, *part.also) if path}
             found |= {str(condition.path) for condition in view.where}
     return frozenset(found)

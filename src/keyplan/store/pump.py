@@ -70,7 +70,7 @@ def patient(proc: Proc[T], budget: float = BUDGET_SECONDS) -> Proc[T]:
         while True:
             replies: Sequence[Reply] = yield step
             for reply in replies:
-                if reply.__class__ is ThrottledError:
+                if isinstance(reply, ThrottledError):
                     replies, left = yield from _again(step, list(replies), left)  # type: ignore[arg-type]
                     break
             step = proc.send(replies)

@@ -1,0 +1,78 @@
+"""DynamoDB: one table with overloaded keys and indexes, on AWS or any server that speaks its protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from keyplan.engines.base import AsyncPort, Catalog, Change, Codec, Engine, Kind, Port, Proc
+from keyplan.model.model import Model
+from keyplan.plan.design import Design, Structure
+from keyplan.plan.steps import Search
+from keyplan.plan.view import View
+
+if TYPE_CHECKING:
+    from keyplan.engines.work import CostModel
+
+KINDS = {
+    "table": Kind("table", embeds=True, measures=("count", "sum"), unique=True),
+    "gsi": Kind("gsi", kept_by_engine=True, composed=True, strong=False),
+}
+
+
+class DynamoDBEngine(Engine):
+    """The engine; modules are imported when they are needed, botocore at most at `connect`."""
+
+    name = "dynamodb"
+    schemes = ("dynamodb",)
+    extra = "dynamodb"
+    kinds = KINDS
+    formats = ("cloudformation", "terraform", "createtable", "workbench")
+
+    def costs(self, model: Model) -> CostModel:
+        from keyplan.engines.dynamodb.cost import cost_model
+
+        return cost_model(model)
+
+    def pack(self, model: Model, views: Sequence[View], settings: Mapping[str, Any]) -> tuple[Structure, ...]:
+        from keyplan.engines.dynamodb.pack import pack
+
+        return pack(model, views)
+
+    def emit(self, model: Model, design: Design, to: str) -> Mapping[str, str]:
+        from keyplan.engines.dynamodb.emit import emit
+
+        return emit(model, design, to)
+
+    def codec(self, model: Model, design: Design) -> Codec:
+        from keyplan.engines.dynamodb.requests import DynamoDBCodec
+
+        return DynamoDBCodec(model, design)
+
+    def inspect(self, model: Model, design: Design) -> Proc[Catalog]:
+        from keyplan.engines.dynamodb.changes import inspect
+
+        return inspect(model, design)
+
+    def changes(self, model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]:
+        from keyplan.engines.dynamodb.changes import changes
+
+        return changes(model, design, lock, found)
+
+    def connect(self, url: str, model: Model, design: Design | None) -> Port:
+        from keyplan.engines.dynamodb.port import DynamoDBPort
+
+        return DynamoDBPort(url)
+
+    def connect_async(self, url: str, model: Model, design: Design | None) -> AsyncPort:
+        from keyplan.engines.dynamodb.port import DynamoDBAsyncPort
+
+        return DynamoDBAsyncPort(url)
+
+    def words(self, model: Model, design: Design, search: Search) -> str:
+        from keyplan.engines.dynamodb.words import words
+
+        return words(model, design, search)
+
+
+ENGINE = DynamoDBEngine()

@@ -63,7 +63,7 @@ class OversizeError(EngineError, ArgumentError):
 class RefusedError(EngineError):
     """Any other refusal; `code` is DynamoDB's name for it."""
 
-    def __init__(self, message: str, *, code: str) -> None:
+    def __init__(self, message: str, *, code: str = "") -> None:
         super().__init__(message)
         self.code = code
 

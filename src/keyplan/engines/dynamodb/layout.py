@@ -1,0 +1,369 @@
+"""Where each view of a design lies: the keys and attributes of its items, and the index entries they have.
+
+Everything here follows from the model, the views and the tags that `pack` chose; codec, changes, words and emit all
+read it. An item has
+
+- `PK` and `SK`: a tag, and behind it the values of the view's partition and sort (`keys.py`),
+- an attribute for every path that the view holds, named by the path,
+- `GSI1PK`, `GSI1SK` …: the keys of its index entries, absent where it has none,
+- `ttl` beside `$expires`: the second after which DynamoDB may delete the item.
+
+Rows that a view embeds are items of their own below their parent's `SK` (`ORDER#`, `ORDER#ITEM#…`), so that one Query
+brings them together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from keyplan.engines.dynamodb.keys import KeyCodec, KeyPart
+from keyplan.engines.dynamodb.limits import LIMITS
+from keyplan.engines.dynamodb.values import attribute_decoder, attribute_encoder
+from keyplan.errors import UnsupportedError
+from keyplan.model.entity import EXPIRES
+from keyplan.model.model import Model, path_of
+from keyplan.model.pattern import Condition, Literal, Term
+from keyplan.model.predicate import compile_condition, operands
+from keyplan.model.types import Type
+from keyplan.model.values import truncate, truncated_type
+from keyplan.plan.design import Design, Structure
+from keyplan.plan.shards import shard_of
+from keyplan.plan.view import Embed, Measure, Part, View
+
+PK, SK, TTL = "PK", "SK", "ttl"
+COUNT = "$count"
+RECORD_TAG = "KEYPLAN"
+"""The partition in which a table's own design is recorded; no view has it."""
+
+_RESERVED = re.compile(r"(PK|SK|ttl|GSI[0-9]+(PK|SK))_*")
+
+Item = Mapping[str, dict[str, Any]]
+Row = dict[str, Any]
+Entry = Mapping[str, Any]
+
+
+def attribute_name(path: str) -> str:
+    """The attribute that holds a path: its own name, unless that is one of ours.
+
+    >>> [attribute_name(path) for path in ("user.name", "ttl", "ttl_")]
+    ['user.name', 'ttl_', 'ttl__']
+    """
+    return f"{path}_" if _RESERVED.fullmatch(path) else path
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One attribute of an item."""
+
+    path: str
+    attribute: str
+    type: Type
+    encode: Callable[[Any], dict[str, Any] | None] = field(repr=False, compare=False)
+    decode: Callable[[dict[str, Any] | None], Any] = field(repr=False, compare=False)
+    total: bool = False
+    """A kept aggregate, which may pass the range of its type."""
+
+
+@dataclass
+class Place:
+    """The items of one view or embed, or the entries of one view in an index."""
+
+    view: View
+    at: tuple[str, ...]
+    entity: str
+    partition: KeyCodec
+    sort: KeyCodec
+    slots: dict[str, Slot]
+    """What can be read of an entry, and in a table what is stored, by path; key parts may stand in the key alone."""
+    parts: tuple[str, ...]
+    """The names of all parts, those of the partition first."""
+    index: str | None = None
+    indexes: list[IndexKey] = field(default_factory=list)
+    """The index entries that an item has."""
+    children: dict[str, Place] = field(default_factory=dict)
+    """Embeds by role."""
+
+    @property
+    def pk(self) -> str:
+        return PK if self.index is None else f"{self.index}PK"
+
+    @property
+    def sk(self) -> str:
+        return SK if self.index is None else f"{self.index}SK"
+
+    @property
+    def width(self) -> int:
+        """The number of partition parts."""
+        return len(self.partition.parts)
+
+    @property
+    def expires(self) -> bool:
+        return EXPIRES in self.slots
+
+    def key(self, values: Sequence[Any]) -> dict[str, dict[str, Any]]:
+        """The primary key of the entry with these values of all parts."""
+        width = self.width
+        return {PK: {"S": self.partition.encode(values[:width])}, SK: {"S": self.sort.encode(values[width:])}}
+
+    def decoder(self, takes: Sequence[str]) -> Callable[[Item], Row]:
+        """The compiled function from an item to a row with exactly these paths."""
+        plain = [(path, self.slots[path].attribute, self.slots[path].decode) for path in takes if path in self.slots]
+        keyed = [path for path in takes if path not in self.slots]
+        for path in keyed:
+            if path not in self.parts:
+                raise UnsupportedError(f"view '{self.view.name}' does not hold '{path}'")
+        if not keyed:
+            return lambda item: {path: decode(item.get(name)) for path, name, decode in plain}
+        places = [(path, self.parts.index(path)) for path in keyed]
+        pk, sk, partition, sort = self.pk, self.sk, self.partition.decode, self.sort.decode
+
+        def decode_item(item: Item) -> Row:
+            row = {path: decode(item.get(name)) for path, name, decode in plain}
+            values = (*partition(item[pk]["S"]), *sort(item[sk]["S"]))
+            for path, place in places:
+                row[path] = values[place]
+            return row
+
+        return decode_item
+
+
+@dataclass
+class IndexKey:
+    """How the key of an index entry is composed from an item's entry."""
+
+    place: Place
+    values: Callable[[Entry], tuple[Any, ...] | None]
+    """The values of all parts, or None where the row has no entry."""
+    paths: frozenset[str]
+    """What decides the key."""
+
+    def compose(self, entry: Entry) -> tuple[str, str] | None:
+        values = self.values(entry)
+        if values is None:
+            return None
+        width = self.place.width
+        return self.place.partition.encode(values[:width]), self.place.sort.encode(values[width:])
+
+
+@dataclass
+class Index:
+    """A global secondary index."""
+
+    name: str
+    projection: str
+    attributes: tuple[str, ...]
+    views: tuple[str, ...]
+
+
+@dataclass
+class Layout:
+    """All places of a design."""
+
+    places: dict[tuple[str, tuple[str, ...]], Place]
+    """By view and the roles that lead to an embed inside it."""
+    indexes: tuple[Index, ...]
+
+    @property
+    def expires(self) -> bool:
+        """Whether any item may expire."""
+        return any(place.expires for place in self.places.values() if place.index is None)
+
+
+def layout(model: Model, design: Design) -> Layout:
+    """The layout of a design."""
+    places: dict[tuple[str, tuple[str, ...]], Place] = {}
+    indexes = []
+    for structure in design.structures:
+        if structure.kind == "table":
+            for name in structure.views:
+                _table_places(model, design.views[name], _tags(structure, name), places)
+    for structure in design.structures:
+        if structure.kind == "gsi":
+            attributes: Any = structure.settings.get("attributes", ())
+            projection = str(structure.settings["projection"])
+            indexes.append(Index(structure.name, projection, tuple(attributes), structure.views))
+            for name in structure.views:
+                view = design.views[name]
+                base = places[_base(design, view)]
+                place = _index_place(model, view, _tags(structure, name), structure.name, projection)
+                places[name, ()] = place
+                base.indexes.append(_index_key(model, view, place, base))
+    return Layout(places, tuple(indexes))
+
+
+def _tags(structure: Structure, view: str) -> Mapping[str, Any]:
+    tags: Any = structure.settings["tags"]
+    found: Mapping[str, Any] = tags[view]
+    return found
+
+
+def _base(design: Design, view: View) -> tuple[str, tuple[str, ...]]:
+    """The view and embed whose items an index view is made from."""
+    home, at = design.homes.get(view.entity, (view.base, ()))
+    if home == view.base:
+        return home, tuple(at)
+    if design.views[view.base].entity == view.entity:
+        return view.base, ()
+    embed = next(one for one in design.views[view.base].embeds if one.entity == view.entity)
+    return view.base, (embed.role,)
+
+
+def _table_places(
+    model: Model, view: View, tags: Mapping[str, Any], places: dict[tuple[str, tuple[str, ...]], Place]
+) -> None:
+    if view.embeds and view.sort:
+        raise UnsupportedError(f"view '{view.name}': dynamodb embeds rows only where one parent is a whole partition")
+    slots = {path: _slot(path, path_type(model, view.entity, path)) for path in view.holds}
+    if view.measures:
+        slots[COUNT] = _slot(COUNT, Type("int"), total=True)
+        for measure in view.measures:
+            slots[measure.name] = _slot(measure.name, measure_type(model, view, measure), total=True)
+    # A parent ends in a separator, so that one beginning covers it and its children.
+    sort = _sort_codec(model, view, view.sort, f"{tags['sort']}#" if view.embeds else str(tags["sort"]))
+    place = Place(
+        view, (), view.entity, _partition_codec(model, view, str(tags["partition"])), sort, slots, _names(view.parts)
+    )
+    places[view.name, ()] = place
+    for embed in view.embeds:
+        _embed_place(model, place, embed, tags, places)
+
+
+def _embed_place(
+    model: Model,
+    parent: Place,
+    embed: Embed,
+    tags: Mapping[str, Any],
+    places: dict[tuple[str, tuple[str, ...]], Place],
+) -> None:
+    view = parent.view
+    at = (*parent.at, embed.role)
+    slots = {path: _slot(path, path_type(model, embed.entity, path)) for path in embed.holds}
+    if parent.at:
+        raise UnsupportedError(f"view '{view.name}': dynamodb embeds rows one level deep")
+    parts = [key_part(model, embed.entity, part) for part in embed.sort]
+    prefix = f"{tags['sort']}#{tags['embeds']['.'.join(at)]}#"
+    codec = KeyCodec(parts, prefix=prefix, name=embed.entity)
+    names = (*parent.parts, *_names(embed.sort))
+    places[view.name, at] = parent.children[embed.role] = Place(
+        view, at, embed.entity, parent.partition, codec, slots, names
+    )
+
+
+def _index_place(model: Model, view: View, tags: Mapping[str, Any], index: str, projection: str) -> Place:
+    names = _names(view.parts)
+    # What the key itself says is not read from attributes, which an index need not project.
+    held = view.holds if projection == "ALL" else [path for path in view.holds if path not in names]
+    slots = {path: _slot(path, path_type(model, view.entity, path)) for path in held}
+    sort = _sort_codec(model, view, view.sort, str(tags["sort"]))
+    return Place(
+        view, (), view.entity, _partition_codec(model, view, str(tags["partition"])), sort, slots, names, index
+    )
+
+
+def _partition_codec(model: Model, view: View, tag: str) -> KeyCodec:
+    parts = [key_part(model, view.entity, part) for part in view.partition]
+    prefix = f"{tag}#" if parts else tag
+    return KeyCodec(parts, prefix=prefix, most=LIMITS.partition_key_bytes, name=view.entity)
+
+
+def _sort_codec(model: Model, view: View, sort: Sequence[Part], tag: str) -> KeyCodec:
+    parts = [key_part(model, view.entity, part) for part in sort]
+    return KeyCodec(parts, prefix=f"{tag}#" if parts else tag, name=view.entity)
+
+
+def _names(parts: Sequence[Part]) -> tuple[str, ...]:
+    return tuple(str(part).removesuffix(" desc") if part.descending else str(part) for part in parts)
+
+
+def _slot(path: str, type: Type, total: bool = False) -> Slot:
+    return Slot(path, attribute_name(path), type, attribute_encoder(type), attribute_decoder(type), total)
+
+
+def key_part(model: Model, entity: str, part: Part) -> KeyPart:
+    """A part of a view's key as the key codec takes it."""
+    if part.ways > 1:
+        return KeyPart(Type("int"))
+    if part.cut == "words":
+        return KeyPart(Type("string"), part.descending)
+    type = path_type(model, entity, part.path)
+    if part.cut == "each":
+        assert type.of is not None
+        type = type.of
+    elif part.cut:
+        type = truncated_type(type, part.cut)
+    return KeyPart(type, part.descending)
+
+
+def path_type(model: Model, entity: str, path: str) -> Type:
+    """The type of the column at the end of a path."""
+    return model.column(entity, path_of(path, model, entity)).type
+
+
+def measure_type(model: Model, view: View, measure: Measure) -> Type:
+    """The type of a kept aggregate; of a product of decimals, all digits behind the point."""
+    if measure.how == "count" or measure.term is None:
+        return Type("int")
+    return _term_type(model, view.entity, measure.term)
+
+
+def _term_type(model: Model, entity: str, term: Term) -> Type:
+    if term.path is not None:
+        return path_type(model, entity, str(term.path))
+    if term.left is None or term.right is None:
+        if isinstance(term.number, float):
+            return Type("float")
+        parts = getattr(term.number, "as_tuple", lambda: None)()
+        return Type("int") if parts is None else Type("decimal", scale=max(0, -int(parts.exponent)))
+    left, right = _term_type(model, entity, term.left), _term_type(model, entity, term.right)
+    if "float" in (left.kind, right.kind):
+        return Type("float")
+    if left.kind == right.kind == "int":
+        return Type("int")
+    return Type("decimal", scale=left.scale + right.scale if term.op == "*" else max(left.scale, right.scale))
+
+
+def _index_key(model: Model, view: View, place: Place, base: Place) -> IndexKey:
+    key = model.entities[view.entity].key
+    paths = {path for part in view.parts for path in ((part.path, *part.also) if part.path else key)}
+    paths |= {str(condition.path) for condition in view.where}
+    for path in paths | set(view.holds):
+        if path not in base.slots:
+            raise UnsupportedError(f"view '{view.name}': the items of '{base.view.name}' do not carry '{path}'")
+    values = [_part_value(part, key) for part in view.parts]
+    holds = [_condition(model, view.entity, condition) for condition in view.where]
+
+    def composed(entry: Entry) -> tuple[Any, ...] | None:
+        if not all(test(entry) for test in holds):
+            return None
+        found = tuple([value(entry) for value in values])
+        return None if None in found else found
+
+    return IndexKey(place, composed, frozenset(paths))
+
+
+def _part_value(part: Part, key: Sequence[str]) -> Callable[[Entry], Any]:
+    if part.ways > 1:
+        ways = part.ways
+        return lambda entry: shard_of([entry[path] for path in key], ways)
+    path, cut = part.path, part.cut
+    if cut is None:
+        return lambda entry: entry[path]
+
+    def truncated(entry: Entry) -> Any:
+        value = entry[path]
+        return None if value is None else truncate(value, cut)
+
+    return truncated
+
+
+def _condition(model: Model, entity: str, condition: Condition) -> Callable[[Entry], bool]:
+    if not all(isinstance(operand, Literal) for operand in condition.operands) or condition.op == "search":
+        raise UnsupportedError(f"dynamodb: an index cannot have the condition '{condition}'")
+    type = path_type(model, entity, str(condition.path))
+    test = compile_condition(type, condition.op, condition.cut)
+    wanted = operands(condition, type, {}, None)  # type: ignore[arg-type]
+    path = str(condition.path)
+    return lambda entry: test(entry[path], wanted)

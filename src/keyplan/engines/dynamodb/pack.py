@@ -1,0 +1,131 @@
+"""Views become one table and as few overloaded indexes as possible, under keys with readable tags.
+
+Every view that we keep lies in the table. The partition key begins with a tag that says whose rows are gathered there
+(`USER#…`), the sort key with one that says what the entry is (`ORDER#…`); the pair of them belongs to one view alone.
+Views that agree in the first tag share item collections.
+
+An index serves any number of entities, each once, so that as many are needed per projection as the entity with the
+most views of that projection has; `cost.couplings` counts them in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from keyplan.engines.dynamodb.fit import projection_of
+from keyplan.engines.dynamodb.layout import RECORD_TAG, attribute_name
+from keyplan.engines.dynamodb.limits import LIMITS
+from keyplan.errors import UnsupportedError
+from keyplan.model.model import Model, path_of
+from keyplan.plan.design import Structure
+from keyplan.plan.view import Embed, Part, View
+
+PROJECTIONS = ("ALL", "INCLUDE", "KEYS_ONLY")
+
+
+def pack(model: Model, views: Sequence[View]) -> tuple[Structure, ...]:
+    """The table first, then its indexes."""
+    kept = [view for view in views if not view.base]
+    table = Structure(model.name, "table", tuple(view.name for view in kept), {"tags": tags(model, kept)})
+    indexes: list[tuple[str, list[View]]] = []
+    for projection in PROJECTIONS:
+        shelves: list[list[View]] = []
+        seen: dict[str, int] = {}
+        for view in views:
+            if view.base and projection_of(model, view) == projection:
+                number = seen[view.entity] = seen.get(view.entity, 0) + 1
+                if number > len(shelves):
+                    shelves.append([])
+                shelves[number - 1].append(view)
+        indexes += [(projection, shelf) for shelf in shelves]
+    if len(indexes) > LIMITS.global_indexes:
+        raise UnsupportedError(
+            f"{model.name}: {len(indexes)} indexes are wanted, and dynamodb has {LIMITS.global_indexes} per table"
+        )
+    return (table, *_structures(model, indexes))
+
+
+def _structures(model: Model, indexes: Sequence[tuple[str, list[View]]]) -> list[Structure]:
+    included = [_included(views) if projection == "INCLUDE" else () for projection, views in indexes]
+    while sum(map(len, included)) > LIMITS.included_attributes:
+        # Whole items cost more than the attributes wanted, but they need not be named.
+        largest = max(range(len(included)), key=lambda number: len(included[number]))
+        included[largest] = ()
+    found = []
+    for number, ((projection, views), attributes) in enumerate(zip(indexes, included, strict=True), 1):
+        settings: dict[str, object] = {"projection": projection, "tags": tags(model, views)}
+        if projection == "INCLUDE":
+            settings |= {"attributes": attributes} if attributes else {"projection": "ALL"}
+        found.append(Structure(f"GSI{number}", "gsi", tuple(view.name for view in views), settings))
+    return found
+
+
+def _included(views: Iterable[View]) -> tuple[str, ...]:
+    """The attributes that an index has to name: what its entries hold besides their key."""
+    wanted: dict[str, None] = {}
+    for view in views:
+        keys = {part.path for part in view.parts if part.cut is None}
+        wanted |= dict.fromkeys(attribute_name(path) for path in view.holds if path not in keys)
+    return tuple(wanted)
+
+
+def tags(model: Model, views: Iterable[View]) -> dict[str, dict[str, object]]:
+    """Per view of one structure: the tags of its partition key and sort key, and those of its embeds by role."""
+    found: dict[str, dict[str, object]] = {}
+    taken: set[tuple[str, str]] = set()
+    for view in views:
+        gathered = partition_tag(model, view)
+        name = view.entity.upper()
+        if view.measures:
+            name += ".TOTALS"
+        number, free = 1, name
+        while (gathered, free) in taken:
+            number += 1
+            free = f"{name}.{number}"
+        taken.add((gathered, free))
+        found[view.name] = {"partition": gathered, "sort": free}
+        if view.embeds:
+            found[view.name]["embeds"] = dict(_embed_tags(view.embeds, ()))
+    return found
+
+
+def _embed_tags(embeds: Sequence[Embed], above: tuple[str, ...]) -> Iterable[tuple[str, str]]:
+    taken: set[str] = set()
+    for embed in embeds:
+        tag = embed.entity.upper()
+        if tag in taken:
+            tag = f"{tag}.{embed.role.upper()}"
+        taken.add(tag)
+        at = (*above, embed.role)
+        yield ".".join(at), tag
+        yield from _embed_tags(embed.embeds, at)
+
+
+def partition_tag(model: Model, view: View) -> str:
+    """Whose rows a partition gathers: the entity whose key it is, or else what it is made of."""
+    parts = [part for part in view.partition if part.ways == 1]
+    owner = _owner(model, view.entity, parts)
+    if owner is not None:
+        tag = owner.upper()
+    else:
+        tag = ".".join((view.entity, *(str(part).removesuffix(" desc") for part in parts))).upper()
+    return f"{tag}." if tag == RECORD_TAG else tag
+
+
+def _owner(model: Model, entity: str, parts: Sequence[Part]) -> str | None:
+    """The entity whose key these parts are, through as many references as there are."""
+    if not parts or any(part.cut or part.descending for part in parts):
+        return None
+    paths = [path_of(part.path, model, entity) for part in parts]
+    if len({path.roles for path in paths}) > 1:
+        return None
+    here = model.entity_at(entity, paths[0].roles)
+    columns = tuple(path.column for path in paths)
+    for _ in model.entities:
+        role = next(
+            (one for one in model.entities[here].roles.values() if not one.many and one.columns == columns), None
+        )
+        if role is None:
+            break
+        here, columns = role.entity, model.entities[role.entity].key
+    return here if columns == model.entities[here].key else None
