@@ -2,30 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from time import perf_counter
 
 from keyplan.design.assemble import Assembly
-from keyplan.design.build import build_problem
+from keyplan.design.build import Built, build_problem
 from keyplan.design.document import document
+from keyplan.design.given import carried_over, unfit
 from keyplan.design.solve import solve
 from keyplan.design.unserved import explain_unserved
 from keyplan.engines.base import Engine
 from keyplan.errors import DesignError
 from keyplan.model.model import Model
-from keyplan.plan.design import Design
+from keyplan.plan.design import Design, Finding
 
 __all__ = ["design", "document"]
 
 
-def design(model: Model, engine: Engine) -> Design:
-    """The cheapest design of a model on an engine that serves every pattern it can."""
+def design(model: Model, engine: Engine, *, keep: Design | None = None) -> Design:
+    """The cheapest design of a model on an engine that serves every pattern it can.
+
+    The structures of `keep` are in it whatever they cost; others are added where that pays. A structure that the model
+    has no place for any more is left out, which is a finding.
+    """
     started = perf_counter()
-    built = build_problem(model, engine)
+    given, lost = carried_over(model, engine.kinds, keep) if keep is not None else ({}, {})
+    built = build_problem(model, engine, given=given)
+    built.problem.required += [(f"'{label}', which is kept", [name]) for label, name in built.given.items()]
     solution = solve(built.problem)
     if solution is None:
         lacking = [text for text, names in built.problem.required if not names]
         reason = f"; there is no way to keep {lacking[0]}" if lacking else ""
-        raise DesignError(f"{model.name}: {engine.name} cannot serve this model at all{reason}")
+        kept = " with the structures that are kept" if keep is not None else ""
+        raise DesignError(f"{model.name}: {engine.name} cannot serve this model at all{kept}{reason}")
     unserved = explain_unserved(model, engine, built)
     assembly = Assembly(model, engine, built, solution)
-    return assembly.design(perf_counter() - started, unserved)
+    found = assembly.design(perf_counter() - started, unserved)
+    return replace(found, findings=(*found.findings, *_kept(built, lost)))
+
+
+def _kept(built: Built, lost: Mapping[str, str]) -> list[Finding]:
+    """What keeping structures did not achieve."""
+    findings = [Finding("warning", name, f"it cannot be kept: {reason}") for name, reason in lost.items()]
+    for label, name in built.given.items():
+        reason = unfit(built.problem.costs, built.facts, built.problem.views[name])
+        if reason:
+            findings.append(Finding("warning", label, f"it is kept, but {reason}", "design without keeping it"))
+    return findings

@@ -27,7 +27,10 @@ class Assembly:
         self.engine = engine
         self.built = built
         self.solution = solution
-        self.chosen = {name: built.problem.views[name] for name in sorted(solution.chosen, key=lambda n: int(n[1:]))}
+        # Given views come first, in their order, so that a design that keeps them names and packs them as before.
+        first = {name: number for number, name in enumerate(built.given.values())}
+        order = sorted(solution.chosen, key=lambda name: (first.get(name, len(first)), int(name[1:])))
+        self.chosen = {name: built.problem.views[name] for name in order}
         self.evaluation = evaluate(built.problem, set(solution.chosen))
         self.homes = self._homes()
         self.names = _names(model, self.chosen, {name for name, _ in self.homes.values()}, engine.kinds)
@@ -94,7 +97,27 @@ class Assembly:
         base = ""
         if self.engine.kinds[view.kind].kept_by_engine:
             base = self.names[self.homes[view.entity][0]]
+        elif self.built.problem.costs.carries:
+            view = self._carrying(view)
         return replace(view, name=self.names[view.name], base=base)
+
+    def _carrying(self, view: View) -> View:
+        """The view with the copies that engine-kept views over it hold or have in their keys."""
+        holds = {entity: at for entity, (name, at) in self.homes.items() if name == view.name}
+        for other in self.chosen.values():
+            if other.entity not in holds or not self.engine.kinds[other.kind].kept_by_engine:
+                continue
+            wanted = (*other.holds, *(part.path for part in other.parts if part.path))
+            roles = holds[other.entity]
+            if not roles:
+                view = replace(view, holds=tuple(dict.fromkeys((*view.holds, *wanted))))
+                continue
+            embeds = tuple(
+                replace(embed, holds=tuple(dict.fromkeys((*embed.holds, *wanted)))) if embed.role == roles[0] else embed
+                for embed in view.embeds
+            )
+            view = replace(view, embeds=embeds)
+        return view
 
     # plans
 

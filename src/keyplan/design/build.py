@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from keyplan.design.candidates import Candidates
 from keyplan.design.facts import Facts
+from keyplan.design.given import identity, view_key
 from keyplan.design.maintain import Maintenance, Upkeep
 from keyplan.design.match import match
 from keyplan.design.needs import (
@@ -40,20 +42,35 @@ class Built:
 
     problem: Problem
     statistics: Statistics
+    facts: Facts
     options: Options
     unserved: dict[str, list[str]]
     """Per pattern or write that has no options at all: the reasons."""
     whole_rows: dict[str, Goal]
+    given: dict[str, str] = field(default_factory=dict)
+    """Per name of a given view: what it is called in the problem."""
 
 
-def build_problem(model: Model, engine: Engine) -> Built:
-    """The whole design problem."""
+def build_problem(
+    model: Model,
+    engine: Engine,
+    *,
+    given: Mapping[str, View] = MappingProxyType({}),
+    without: Set[tuple[object, ...]] = frozenset(),
+) -> Built:
+    """The whole design problem.
+
+    The `given` views are candidates as they are, whether or not they would be otherwise; views whose `view_key` is in
+    `without` are none.
+    """
     statistics = Statistics(model)
     costs = engine.costs(model)
     facts = Facts(model, statistics)
     needs = list(dict.fromkeys(_all_needs(model, statistics)))
     candidates = Candidates(model, statistics, engine.kinds).collect(needs)
+    candidates = [view for view in candidates if view_key(view) not in without]
     views, view_facts = _fitted(model, statistics, facts, engine.kinds, costs, candidates)
+    names = _add_given(facts, views, view_facts, given)
     options = Options(model, statistics, engine.kinds, costs, list(views.values()), view_facts)
     maintenance = Maintenance(model, statistics, facts, engine.kinds, costs)
     roots, unserved = _roots(model, statistics, options)
@@ -73,7 +90,7 @@ def build_problem(model: Model, engine: Engine) -> Built:
         _structure_cost(costs),
     )
     whole = {name: options.root(whole_row(model, name), None) for name in model.entities}
-    return Built(problem, statistics, options, unserved, whole)
+    return Built(problem, statistics, facts, options, unserved, whole, names)
 
 
 def _structure_cost(costs: CostModel) -> float:
@@ -205,6 +222,24 @@ def _fitted(
         views[view.name] = fitted
         found[view.name] = facts.of(fitted, readers)
     return views, found
+
+
+def _add_given(
+    facts: Facts, views: dict[str, View], found: dict[str, ViewFacts], given: Mapping[str, View]
+) -> dict[str, str]:
+    """Adds views that have to be there to the candidates, and says what they are called there."""
+    known = {identity(view): name for name, view in views.items()}
+    number = max((int(name[1:]) for name in views), default=-1)
+    names = {}
+    for label, view in given.items():
+        if identity(view) not in known:
+            number += 1
+            name = f"v{number}"
+            known[identity(view)] = name
+            views[name] = replace(view, name=name, base="")
+            found[name] = facts.of(views[name])
+        names[label] = known[identity(view)]
+    return names
 
 
 def _is_optional(model: Model, view: View, role: str) -> bool:

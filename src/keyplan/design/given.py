@@ -1,0 +1,121 @@
+"""Views by what they are rather than by name, so that a locked one can be priced, kept, or left out.
+
+A lock file was made for the model as it was then. Its views are carried over to the model as it is now: a view that
+held whole rows holds the new columns as well, columns that are gone are gone from it, and a view whose key the model no
+longer has cannot be kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from keyplan.design.candidates import _ordered
+from keyplan.design.facts import Facts
+from keyplan.design.needs import term_paths
+from keyplan.engines.base import Kind
+from keyplan.engines.work import CostModel, Rejection
+from keyplan.model.model import Model, path_of
+from keyplan.plan.design import Design
+from keyplan.plan.view import Embed, View
+
+
+def view_key(view: View) -> tuple[object, ...]:
+    """What a view is for: entity, kind, key and condition, whatever it holds and into how many shards it is split."""
+    partition = tuple(part for part in view.partition if part.ways == 1)
+    return (view.entity, view.kind, partition, view.sort, view.where, view.unique, bool(view.measures))
+
+
+def identity(view: View) -> View:
+    """A view without its names: equal for two views that keep the same paths of the same rows under the same key."""
+    return replace(view, name="", base="")
+
+
+def carried_over(model: Model, kinds: Mapping[str, Kind], locked: Design) -> tuple[dict[str, View], dict[str, str]]:
+    """The locked views as they would be under this model, by name, and why the others cannot be kept."""
+    views: dict[str, View] = {}
+    lost: dict[str, str] = {}
+    for name, view in locked.views.items():
+        reason = _lost(model, kinds, view)
+        if reason:
+            lost[name] = reason
+        else:
+            views[name] = _today(model, locked, view)
+    return views, lost
+
+
+def unfit(costs: CostModel, facts: Facts, view: View) -> str:
+    """Why a given view would not be made like this today, or an empty string."""
+    plain = replace(view, partition=tuple(part for part in view.partition if part.ways == 1))
+    fitted = costs.fit(plain, facts.of(plain))
+    if isinstance(fitted, Rejection):
+        return fitted.reason
+    needed = max((part.ways for part in fitted.partition), default=1)
+    present = max((part.ways for part in view.partition), default=1)
+    return f"it needs {needed} shards and has {present}" if needed > present else ""
+
+
+def _lost(model: Model, kinds: Mapping[str, Kind], view: View) -> str:
+    """Why a view has no place in this model, or an empty string."""
+    if view.kind not in kinds:
+        return f"there is no {view.kind} on this engine"
+    if view.entity not in model.entities:
+        return f"the model has no '{view.entity}'"
+    paths = [part.path for part in view.parts if part.path]
+    paths += [path for part in view.parts for path in part.also]
+    paths += [str(condition.path) for condition in view.where]
+    for measure in view.measures:
+        paths += [str(path) for path in sorted(term_paths(measure.term), key=str)]
+    for path in paths:
+        if not _exists(model, view.entity, path):
+            return f"'{view.entity}' has no '{path}'"
+    keyed = {part.path for part in view.parts if part.cut is None}
+    if not (view.unique or view.measures) and not set(model.entities[view.entity].key) <= keyed:
+        return f"it lacks a part of the key of '{view.entity}'"
+    return next((reason for embed in view.embeds if (reason := _embed_lost(model, view.entity, embed))), "")
+
+
+def _embed_lost(model: Model, entity: str, embed: Embed) -> str:
+    role = model.entities[entity].roles.get(embed.role)
+    if role is None or role.entity != embed.entity:
+        return f"'{entity}' has no '{embed.role}'"
+    for part in embed.sort:
+        if part.path and not _exists(model, embed.entity, part.path):
+            return f"'{embed.entity}' has no '{part.path}'"
+    return next((reason for inner in embed.embeds if (reason := _embed_lost(model, embed.entity, inner))), "")
+
+
+def _exists(model: Model, entity: str, path: str) -> bool:
+    try:
+        path_of(path, model, entity)
+    except KeyError:
+        return False
+    return True
+
+
+def _today(model: Model, locked: Design, view: View) -> View:
+    holds = _held(model, locked, view.entity, view.holds) if not view.measures else ()
+    return replace(view, base="", holds=holds, embeds=tuple(_embed_today(model, locked, e) for e in view.embeds))
+
+
+def _embed_today(model: Model, locked: Design, embed: Embed) -> Embed:
+    holds = _held(model, locked, embed.entity, embed.holds)
+    return replace(embed, holds=holds, embeds=tuple(_embed_today(model, locked, inner) for inner in embed.embeds))
+
+
+def _held(model: Model, locked: Design, entity: str, holds: tuple[str, ...]) -> tuple[str, ...]:
+    paths = {path for path in holds if _exists(model, entity, path)}
+    if _whole_row(locked, entity) <= set(holds):
+        paths |= set(model.entities[entity].stored)
+    return _ordered(model, entity, paths)
+
+
+def _whole_row(locked: Design, entity: str) -> set[str]:
+    """The columns that the locked home of an entity held of its own rows; copies are not among them."""
+    if entity not in locked.homes:
+        return {""}  # nothing holds it
+    name, at = locked.homes[entity]
+    embed = locked.views[name].embed_at(at)
+    holds = embed.holds if embed is not None else locked.views[name].holds
+    # A dotted path is a copy if its reference is a column; otherwise it is one of the columns of a composite reference.
+    return {path for path in holds if "." not in path or path.partition(".")[0] not in holds}
