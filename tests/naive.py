@@ -1,0 +1,406 @@
+"""A planner for tests: correct designs without any thought of cost.
+
+Every entity has a home under its own key; patterns scan it, fetch everything else row by row, filter, and sort. With
+`Extras`, further views are kept and read: copies through references, sparse and sharded views, an entry per element or
+word, counters, embedded children, indexes of the engine. They have to be true for the answers to be right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from keyplan.model.entity import EXPIRES, Entity, Role
+from keyplan.model.model import Model
+from keyplan.model.pattern import Compute, Condition, Literal, Order, Outer, Path, Pattern, Select, Term
+from keyplan.model.write import Write
+from keyplan.plan.design import Design, Objective
+from keyplan.plan.steps import Attach, Extend, Fold, Node, Plan, Search, WritePlan
+from keyplan.plan.view import Embed, Measure, Part, View
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What to keep besides the homes."""
+
+    copies: bool = False
+    """A view per entity with copies through its references; patterns start from it."""
+    copied_keys: bool = False
+    """Views whose keys begin with a copied value."""
+    moves: bool = False
+    """Views by each mutable column, some of them sharded or cut."""
+    elements: bool = False
+    """An entry per element of a set, and per word of a text."""
+    counters: bool = False
+    """Counts and sums per reference."""
+    embeds: bool = False
+    """Children inside their parents' homes."""
+    indexes: bool = False
+    """Views that the engine keeps: unique sets, and indexes with composed keys."""
+
+
+@dataclass
+class Tree:
+    """What is wanted of a row: columns, and trees behind its roles."""
+
+    columns: set[str] = field(default_factory=set)
+    roles: dict[str, Tree] = field(default_factory=dict)
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+
+    def add(self, path: Path) -> None:
+        here = self
+        for role in path.roles:
+            here = here.roles.setdefault(role, Tree())
+        here.columns.add(path.column)
+
+
+def naive_design(model: Model, extras: Extras | None = None, engine: str = "memory") -> Design:
+    """A design for any model."""
+    return _Naive(model, extras or Extras(), engine).design()
+
+
+class _Naive:
+    def __init__(self, model: Model, extras: Extras, engine: str) -> None:
+        self.model = model
+        self.extras = extras
+        self.engine = engine
+        self.views: dict[str, View] = {}
+        self.homes: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self.copied: dict[str, str] = {}
+
+    def design(self) -> Design:
+        for entity in self.model.entities.values():
+            self.home(entity)
+        for entity in self.model.entities.values():
+            self.guards(entity)
+            self.further(entity)
+        plans = {name: self.plan(pattern) for name, pattern in self.model.patterns.items()}
+        return Design(
+            self.model.name,
+            self.engine,
+            self.views,
+            (),
+            self.homes,
+            {name: self.by_key(name) for name in self.model.entities},
+            self.dependents(),
+            plans,
+            {name: self.write(write) for name, write in self.model.writes.items()},
+            Objective("", 0.0, 0.0, 0.0, 0),
+        )
+
+    # Views
+
+    def keep(self, view: View) -> None:
+        self.views[view.name] = view
+
+    def home(self, entity: Entity) -> None:
+        parts = [Part(column) for column in entity.key]
+        embeds = ()
+        if self.extras.embeds:
+            embeds = tuple(
+                Embed(role.name, role.entity, _parts(self.rest(role)), self.model.entities[role.entity].stored)
+                for role in entity.roles.values()
+                if role.many and role.entity != entity.name and self.may_embed(role)
+            )
+        view = View(entity.name, entity.name, "table", tuple(parts[:1]), tuple(parts[1:]), entity.stored, embeds)
+        self.keep(view)
+        self.homes[entity.name] = (entity.name, ())
+
+    def may_embed(self, role: Role) -> bool:
+        return set(role.columns) <= set(self.model.entities[role.entity].key)
+
+    def rest(self, role: Role) -> list[str]:
+        return [column for column in self.model.entities[role.entity].key if column not in role.columns]
+
+    def guards(self, entity: Entity) -> None:
+        for number, columns in enumerate(entity.unique):
+            holds = _held(entity, (*entity.key, *columns))
+            name = f"{entity.name} unique {number}"
+            if self.extras.indexes:
+                self.keep(View(name, entity.name, "index", (), _parts(columns), holds, unique=True, base=entity.name))
+            elif set(columns) != set(entity.key):
+                self.keep(View(name, entity.name, "table", _parts(columns), (), holds, unique=True))
+
+    def further(self, entity: Entity) -> None:
+        copies = self.copies(entity)
+        mutable = [
+            column.name
+            for column in entity.columns.values()
+            if not column.immutable and not column.hidden and column.computed is None and column.type.is_ordered
+        ]
+        key = _parts(entity.key)
+        if self.extras.copies:
+            name = f"{entity.name} with copies"
+            holds = (*entity.stored, *copies)
+            self.keep(View(name, entity.name, "table", key[:1], key[1:], holds))
+            self.copied[entity.name] = name
+        if self.extras.copied_keys:
+            for path in [path for path in copies if not path.endswith(EXPIRES)][:2]:
+                if not self.type_of(entity, path).is_ordered:
+                    continue
+                behind = [one for one in copies if one.endswith(EXPIRES)]
+                holds = (*_held(entity, entity.key), path, *behind)
+                self.keep(View(f"{entity.name} by {path}", entity.name, "table", (Part(path),), key, holds))
+        if self.extras.moves:
+            for number, column in enumerate(mutable):
+                cut = "month" if entity.columns[column].type.kind in ("timestamp", "date") else None
+                partition = (Part(column, cut), Part("", ways=2)) if number % 2 else (Part(column, cut),)
+                sort = (Part(column, descending=True), *key)
+                holds = _held(entity, (*entity.key, *mutable))
+                self.keep(View(f"{entity.name} by {column}", entity.name, "table", partition, sort, holds))
+            for column in entity.columns.values():
+                if column.type.kind in ("enum", "bool") and not column.type.is_collection:
+                    first = column.type.values[0][0] if column.type.kind == "enum" else True
+                    where = (Condition(Path((), column.name), "=", (Literal(first),)),)
+                    holds = _held(entity, entity.stored)
+                    name = f"{entity.name} where {column.name}"
+                    self.keep(View(name, entity.name, "table", (), key, holds, where=where))
+        if self.extras.elements:
+            for column in entity.columns.values():
+                cut = "each" if column.type.kind == "set" else "words" if column.type.kind == "text" else None
+                if cut and not column.hidden:
+                    holds = _held(entity, (*entity.key, column.name))
+                    name = f"{entity.name} {cut} {column.name}"
+                    self.keep(View(name, entity.name, "table", (Part(column.name, cut),), key, holds))
+        if self.extras.indexes and mutable:
+            column = mutable[0]
+            holds = _held(entity, entity.stored)
+            name = f"{entity.name} index {column}"
+            self.keep(View(name, entity.name, "composed", (Part(column),), key, holds, base=entity.name))
+        if self.extras.counters and entity.ttl is None:
+            for role in entity.roles.values():
+                if not role.many:
+                    self.keep(self.counter(entity, role))
+            self.keep(self.counter(entity, None))
+
+    def copies(self, entity: Entity) -> list[str]:
+        """Paths through one reference, and through two."""
+        found: list[str] = []
+        for role in entity.roles.values():
+            if role.many:
+                continue
+            target = self.model.entities[role.entity]
+            found += [f"{role.name}.{column}" for column in target.stored if column not in target.key]
+            for further in target.roles.values():
+                if not further.many:
+                    last = self.model.entities[further.entity]
+                    found += [
+                        f"{role.name}.{further.name}.{column}" for column in last.stored if column not in last.key
+                    ]
+        own = entity.columns
+        return [path for path in dict.fromkeys(found) if path not in own]
+
+    def type_of(self, entity: Entity, path: str):  # noqa: ANN202
+        *roles, column = path.split(".")
+        here = entity.name
+        while roles and f"{'.'.join(roles)}" not in self.model.entities[here].columns:
+            role = roles.pop(0)
+            here = self.model.entities[here].roles[role].entity
+            if column in self.model.entities[here].columns and not roles:
+                break
+        full = ".".join((*roles, column))
+        return self.model.entities[here].columns[full].type
+
+    def counter(self, entity: Entity, role: Role | None) -> View:
+        measures = [Measure("count", None, "$count")]
+        for column in entity.columns.values():
+            if column.computed is None and column.type.kind in ("int", "decimal"):
+                term = Term(Path((), column.name))
+                measures.append(Measure("sum", term, f"sum({column.name})"))
+                if role is not None:
+                    measures.append(Measure("max", term, f"max({column.name})"))
+        parts = _parts(role.columns) if role is not None else ()
+        name = f"{entity.name} totals by {role.name if role is not None else 'nothing'}"
+        return View(name, entity.name, "table", parts, (), (), measures=tuple(measures))
+
+    # Plans
+
+    def search(self, entity: str, filter: Iterable[Condition], *, copies: bool = False) -> Search:
+        about = self.model.entities[entity]
+        name = self.homes[entity][0]
+        takes: tuple[str, ...] = about.stored
+        if copies and entity in self.copied:
+            name = self.copied[entity]
+            takes = self.views[name].holds
+        return Search(name, filter=tuple(filter), takes=takes)
+
+    def by_key(self, entity: str) -> Search:
+        about = self.model.entities[entity]
+        given = tuple(Condition(Path((), column), "=", (Outer(column),)) for column in about.key)
+        return Search(self.homes[entity][0], given=given, takes=about.stored)
+
+    def dependents(self) -> dict[str, Node]:
+        found: dict[str, Node] = {}
+        for entity in self.model.entities.values():
+            for role in entity.roles.values():
+                if not role.many:
+                    key = self.model.entities[role.entity].key
+                    pairs = zip(role.columns, key, strict=True)
+                    links = [Condition(Path((), here), "=", (Outer(there),)) for here, there in pairs]
+                    found[f"{entity.name}.{role.name}"] = self.search(entity.name, links)
+        return found
+
+    def plan(self, pattern: Pattern) -> Plan:
+        if pattern.kind == "aggregate":
+            tree = Tree()
+            for group in pattern.group:
+                tree.add(group.path)
+            for compute in pattern.compute:
+                for path in _term_paths(compute.term):
+                    tree.add(path)
+            rows = self.find(pattern.entity, pattern.where, tree)
+            return Plan(Fold(rows, pattern.group, pattern.compute), pattern.entity)
+        tree = self.selected(pattern.select)
+        for term in pattern.order:
+            tree.add(term.path)
+        down = pattern.order[-1].descending if pattern.order else False
+        named = {str(term.path) for term in pattern.order}
+        key = self.model.entities[pattern.entity].key
+        order = (*pattern.order, *(Order(Path((), column), down) for column in key if column not in named))
+        return Plan(self.find(pattern.entity, pattern.where, tree), pattern.entity, order)
+
+    def selected(self, select: Select) -> Tree:
+        roles = {name: self.selected(inner) for name, inner in select.roles.items()}
+        return Tree(set(select.columns), roles, select.order, select.limit)
+
+    def find(self, entity: str, where: Iterable[Condition], tree: Tree) -> Node:
+        """Rows that meet conditions, with everything in the tree."""
+        about = self.model.entities[entity]
+        own, behind = [], []
+        wanted = Tree()
+        for condition in where:
+            paths = (condition.path, *condition.also)
+            if all(not path.roles and about.columns[path.column].computed is None for path in paths):
+                own.append(condition)
+                continue
+            behind.append(condition)
+            for path in paths:
+                wanted.add(path)
+        node: Node = self.search(entity, own, copies=True)
+        if behind:
+            node = Extend(node, self.attached(entity, wanted), tuple(behind))
+        adds = self.attached(entity, tree)
+        return Extend(node, adds) if adds else node
+
+    def attached(self, entity: str, tree: Tree, prefix: str = "") -> tuple[Attach, ...]:
+        """What has to be added to rows of an entity, whose own columns are there."""
+        about = self.model.entities[entity]
+        adds = [
+            Attach("", self.computed(about, column, about.key))
+            for column in sorted(tree.columns)
+            if about.columns[column].computed is not None
+        ]
+        for name, inner in tree.roles.items():
+            role = about.roles[name]
+            target = self.model.entities[role.entity]
+            if role.many:
+                pairs = zip(role.columns, about.key, strict=True)
+                links = [Condition(Path((), there), "=", (Outer(here),)) for there, here in pairs]
+                child: Node = self.children(role, links)
+                for term in inner.order:
+                    inner.add(term.path)
+                below = self.attached(role.entity, inner)
+                if below:
+                    child = Extend(child, below)
+                order: tuple[Order, ...] = ()
+                if inner.order:
+                    last = inner.order[-1].descending
+                    named = {str(term.path) for term in inner.order}
+                    ties = (Order(Path((), column), last) for column in target.key if column not in named)
+                    order = (*inner.order, *ties)
+                adds.append(Attach(name, child, True, order=order, limit=inner.limit))
+                continue
+            for column in sorted(inner.columns):
+                if target.columns[column].computed is not None:
+                    adds.append(Attach(name, self.computed(target, column, role.columns)))
+            if self.is_copied(entity, name, inner) and not prefix:
+                continue
+            pairs = zip(target.key, role.columns, strict=True)
+            links = [Condition(Path((), there), "=", (Outer(here),)) for there, here in pairs]
+            node: Node = Search(self.homes[target.name][0], given=tuple(links), takes=target.stored)
+            below = self.attached(target.name, _without_computed(target, inner), name)
+            adds.append(Attach(name, Extend(node, below) if below else node))
+        return tuple(adds)
+
+    def children(self, role: Role, links: list[Condition]) -> Search:
+        if self.extras.embeds and self.may_embed(role) and role.entity != self.parent(role):
+            view = self.homes[self.parent(role)][0]
+            if self.views[view].embeds and any(one.role == role.name for one in self.views[view].embeds):
+                takes = self.model.entities[role.entity].stored
+                return Search(view, (role.name,), tuple(links), takes=takes)
+        return self.search(role.entity, links)
+
+    def parent(self, role: Role) -> str:
+        target = self.model.entities[role.entity].fields[role.field].target
+        assert target is not None
+        return target
+
+    def is_copied(self, entity: str, role: str, tree: Tree) -> bool:
+        """Whether everything behind a reference is in the view with copies already."""
+        if entity not in self.copied:
+            return False
+        held = self.views[self.copied[entity]].holds
+        target = self.model.entities[self.model.entities[entity].roles[role].entity]
+        plain = {column for column in tree.columns if target.columns[column].computed is None}
+        known = all(f"{role}.{column}" in held or column in target.key for column in plain)
+        return known and not tree.roles
+
+    def computed(self, entity: Entity, column: str, key: tuple[str, ...]) -> Node:
+        """The aggregate that a computed field stands for; `key` is where the row has the entity's key."""
+        about = entity.columns[column].computed
+        assert about is not None
+        role = entity.roles[about.role]
+        pairs = zip(role.columns, key, strict=True)
+        links = [Condition(Path((), there), "=", (Outer(here),)) for there, here in pairs]
+        term = Term(Path((), about.column)) if about.column is not None else None
+        compute = Compute(column, about.how, term, entity.columns[column].type)
+        child = self.model.entities[role.entity]
+        back = child.roles[role.field]
+        counter = f"{child.name} totals by {back.name}"
+        hows = ("count", "sum", "max")
+        if self.extras.counters and counter in self.views and about.how in hows:
+            view = self.views[counter]
+            if any((one.how, one.term) == (about.how, term) for one in view.measures):
+                takes = (*role.columns, *(measure.name for measure in view.measures))
+                return Fold(Search(counter, given=tuple(links), takes=takes), (), (compute,), True)
+        return Fold(self.search(role.entity, links), (), (compute,))
+
+    def write(self, write: Write) -> WritePlan:
+        if write.kind not in ("update", "delete"):
+            return WritePlan()
+        return WritePlan(find=self.find(write.entity, write.where, Tree()))
+
+
+def _without_computed(entity: Entity, tree: Tree) -> Tree:
+    plain = {column for column in tree.columns if entity.columns[column].computed is None}
+    return replace(tree, columns=plain)
+
+
+def _parts(columns: Iterable[str]) -> tuple[Part, ...]:
+    return tuple(Part(column) for column in columns)
+
+
+def _held(entity: Entity, columns: Iterable[str]) -> tuple[str, ...]:
+    """Columns in the entity's order, with the moment of expiry if there is one."""
+    wanted = {*columns, *([EXPIRES] if EXPIRES in entity.columns else [])}
+    return tuple(column for column in entity.columns if column in wanted)
+
+
+def _term_paths(term: Term | None) -> list[Path]:
+    if term is None:
+        return []
+    if term.path is not None:
+        return [term.path]
+    return [*_term_paths(term.left), *_term_paths(term.right)]
+
+
+EVERYTHING: Mapping[str, Extras] = {
+    "homes": Extras(),
+    "copies": Extras(copies=True, copied_keys=True),
+    "moves": Extras(moves=True, elements=True),
+    "counters": Extras(counters=True),
+    "embeds": Extras(embeds=True),
+    "indexes": Extras(indexes=True),
+    "all": Extras(True, True, True, True, True, True, False),
+}

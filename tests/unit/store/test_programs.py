@@ -1,0 +1,24 @@
+"""Generated programs on the memory double answer as `reference` does, and leave every view true."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.naive import EVERYTHING
+from tests.strategies.programs import Program, on_reference, programs
+from tests.conformance.test_generated import difference
+from tests.unit.store.support import on_store
+
+
+@pytest.mark.parametrize("extras", list(EVERYTHING))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(program=programs())
+def test_programs(extras: str, program: Program) -> None:
+    expected = on_reference(program)
+    found, store = on_store(program, EVERYTHING[extras])
+    for operation, want, got in zip(program.operations, expected, found, strict=True):
+        differs = difference(program.model, operation, want, got)
+        assert differs is None, f"{operation}: {differs}"
+    report = store.verify()
+    assert report.ok, report
