@@ -17,6 +17,7 @@ from keyplan.model.write import Write
 from keyplan.plan.design import Design, Objective
 from keyplan.plan.steps import Attach, Extend, Fold, Node, Plan, Search, WritePlan
 from keyplan.plan.view import Embed, Measure, Part, View
+from keyplan.store.places import path_of
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ class _Naive:
             self.copied[entity.name] = name
         if self.extras.copied_keys:
             for path in [path for path in copies if not path.endswith(EXPIRES)][:2]:
-                if not self.type_of(entity, path).is_ordered:
+                if not self.model.column(entity.name, path_of(self.model, entity.name, path)).type.is_ordered:
                     continue
                 behind = [one for one in copies if one.endswith(EXPIRES)]
                 holds = (*_held(entity, entity.key), path, *behind)
@@ -190,17 +191,6 @@ class _Naive:
                     ]
         own = entity.columns
         return [path for path in dict.fromkeys(found) if path not in own]
-
-    def type_of(self, entity: Entity, path: str):  # noqa: ANN202
-        *roles, column = path.split(".")
-        here = entity.name
-        while roles and f"{'.'.join(roles)}" not in self.model.entities[here].columns:
-            role = roles.pop(0)
-            here = self.model.entities[here].roles[role].entity
-            if column in self.model.entities[here].columns and not roles:
-                break
-        full = ".".join((*roles, column))
-        return self.model.entities[here].columns[full].type
 
     def counter(self, entity: Entity, role: Role | None) -> View:
         measures = [Measure("count", None, "$count")]

@@ -33,12 +33,15 @@ class Block:
 
     language: str
     text: str
-    line: int
+    line: int = 0
+    start: int = 0
 
 
-def blocks_of(file: Path) -> list[Block]:
-    text = file.read_text(encoding="utf-8")
-    return [Block(match[1], match[2], text.count("\n", 0, match.start()) + 1) for match in BLOCK.finditer(text)]
+def blocks_of(text: str) -> list[Block]:
+    return [
+        Block(match[1], match[2], text.count("\n", 0, match.start()) + 1, match.start(2))
+        for match in BLOCK.finditer(text)
+    ]
 
 
 def commands_of(block: Block) -> list[tuple[str, str]]:
@@ -77,8 +80,11 @@ def rewritten(expected: str, actual: str) -> str:
     for pattern, text in PASSING:
         actual = pattern.sub(text, actual)
     lines = expected.split("\n")
-    if lines[-1].strip() == "…":
-        actual = "\n".join([*actual.split("\n")[: len(lines) - 1], "…"])
+    if "…" in lines:
+        # What a block leaves out stays out: so many lines before the gap, so many after it.
+        gap = lines.index("…")
+        seen = actual.split("\n")
+        actual = "\n".join([*seen[:gap], "…", *(seen[gap + 1 - len(lines) :] if gap + 1 < len(lines) else [])])
     return actual.strip("\n")
 
 
@@ -86,28 +92,37 @@ def rewritten(expected: str, actual: str) -> str:
 def test_the_documentation_is_true(file: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     update = request.config.getoption("--update-golden")
-    for block in blocks_of(file):
-        where = f"{file.name}:{block.line}"
-        named = NAMED.match(block.text)
-        if named:
-            target = tmp_path / named[1]
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(block.text, encoding="utf-8")
-        if block.language == "yaml" and "keyplan: 1" in block.text:
-            assert keyplan.parse_model(block.text).patterns, where
-        elif block.language == "python":
-            done = run([sys.executable, "-c", block.text], tmp_path)
-            assert done.returncode == 0, f"{where}\n{done.stdout}"
-        elif block.language == "console":
-            for command, expected in commands_of(block):
-                assert command.startswith("keyplan "), f"{where}: only keyplan is run; use a `sh` block for '{command}'"
-                actual = run(command, tmp_path).stdout.strip("\n")
-                if update:
-                    text = file.read_text(encoding="utf-8")
-                    old, new = (f"$ {command}\n{output}" for output in (expected, rewritten(expected, actual)))
-                    file.write_text(text.replace(old, new, 1), encoding="utf-8")
-                elif not pattern_of(expected).fullmatch(actual + "\n"):
-                    assert actual == expected, f"{where}: $ {command}"
+    text = file.read_text(encoding="utf-8")
+    renewed = {block: run_block(block, f"{file.name}:{block.line}", tmp_path, update) for block in blocks_of(text)}
+    if update:
+        for block, new in sorted(renewed.items(), key=lambda item: -item[0].start):
+            text = text[: block.start] + new + text[block.start + len(block.text) :]
+        file.write_text(text, encoding="utf-8")
+
+
+def run_block(block: Block, where: str, directory: Path, update: bool) -> str:
+    """Does what a block says; returns its text, with the output that was seen if it is to be updated."""
+    named = NAMED.match(block.text)
+    if named:
+        target = directory / named[1]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(block.text, encoding="utf-8")
+    if block.language == "yaml" and "keyplan: 1" in block.text:
+        assert keyplan.parse_model(block.text).patterns, where
+    elif block.language == "python":
+        done = run([sys.executable, "-c", block.text], directory)
+        assert done.returncode == 0, f"{where}\n{done.stdout}"
+    elif block.language == "console":
+        pieces = []
+        for command, expected in commands_of(block):
+            assert command.startswith("keyplan "), f"{where}: only keyplan is run; use a `sh` block for '{command}'"
+            actual = run(command, directory).stdout.strip("\n")
+            if not update and not pattern_of(expected).fullmatch(actual + "\n"):
+                assert actual == expected, f"{where}: $ {command}"
+            said = rewritten(expected, actual)
+            pieces.append(f"$ {command}\n{said}\n" if said else f"$ {command}\n")
+        return "".join(pieces)
+    return block.text
 
 
 def test_expected_output_is_compared() -> None:
@@ -115,7 +130,7 @@ def test_expected_output_is_compared() -> None:
     assert pattern.fullmatch("one\ntwo\nthree\nfour five six\n")
     assert pattern.fullmatch("one\nfour five six\n")
     assert not pattern.fullmatch("one\nfour five\n")
-    assert commands_of(Block("console", "$ keyplan a \\\n  b\nout\n\n$ keyplan c\n", 1)) == [
+    assert commands_of(Block("console", "$ keyplan a \\\n  b\nout\n\n$ keyplan c\n")) == [
         ("keyplan a \\\n  b", "out"),
         ("keyplan c", ""),
     ]

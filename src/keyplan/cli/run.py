@@ -40,7 +40,8 @@ def command(
     with keyplan.open(model, url) as store, working(f"running {name}"):
         call = getattr(store, name)
         result: Any = list(call.all(**values)) if everything else call(**values)
-    _show(result, form)
+    nothing = "nothing found" if name in model.patterns else "done"
+    _show(result, form, nothing)
 
 
 def _split(arguments: tuple[str, ...]) -> tuple[dict[str, str], dict[str, object]]:
@@ -63,12 +64,12 @@ def _split(arguments: tuple[str, ...]) -> tuple[dict[str, str], dict[str, object
     return texts, documents
 
 
-def _show(result: Any, form: str) -> None:
+def _show(result: Any, form: str, nothing: str) -> None:
     page = hasattr(result, "cursor") and hasattr(result, "rows")
     plain = keyplan.to_plain(result.rows if page else result)
     if form == "json":
         click.echo(as_json({"rows": plain, "cursor": result.cursor} if page else plain))
         return
-    click.echo(answer_text(plain))
+    click.echo(nothing if plain is None else answer_text(plain))
     if page and result.cursor is not None:
         click.echo(f"there is more: --cursor {result.cursor}", err=True)

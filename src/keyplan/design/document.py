@@ -32,8 +32,8 @@ def document(model: Model, design: Design) -> dict[str, Any]:
             "steps": steps,
             **_figures(plan.figures),
             "p99_budget_ms": pattern.p99_ms,
-            "rate": _short(pattern.traffic.rate),
-            "total": _short(plan.figures.cost * pattern.traffic.rate * design.objective.per_second),
+            "rate": short(pattern.traffic.rate),
+            "total": short(plan.figures.cost * pattern.traffic.rate * design.objective.per_second),
             "consistency": pattern.consistency,
         }
     writes: dict[str, Any] = {}
@@ -48,17 +48,17 @@ def document(model: Model, design: Design) -> dict[str, Any]:
                 {
                     "view": touch.view,
                     "on": where.get(touch.view, ""),
-                    "puts": _short(touch.puts),
-                    "deletes": _short(touch.deletes),
-                    "units": {unit: _short(amount) for unit, amount in touch.units.items()},
+                    "puts": short(touch.puts),
+                    "deletes": short(touch.deletes),
+                    "units": {unit: short(amount) for unit, amount in touch.units.items()},
                 }
                 for touch in planned.touches
             ],
             "steps": [{**step, "on": where.get(str(step.get("view")), "")} for step in planned.steps],
             "how": planned.how,
             **_figures(planned.figures),
-            "rate": _short(write.traffic.rate),
-            "total": _short(planned.figures.cost * write.traffic.rate * design.objective.per_second),
+            "rate": short(write.traffic.rate),
+            "total": short(planned.figures.cost * write.traffic.rate * design.objective.per_second),
         }
     objective = design.objective
     return {
@@ -66,9 +66,9 @@ def document(model: Model, design: Design) -> dict[str, Any]:
         "engine": design.engine,
         "objective": {
             "unit": objective.unit,
-            "value": _short(objective.value),
-            "bound": _short(objective.bound),
-            "gap": _short(objective.gap),
+            "value": short(objective.value),
+            "bound": short(objective.bound),
+            "gap": short(objective.gap),
             "seconds": round(objective.seconds, 3),
             "candidates": objective.candidates,
         },
@@ -118,10 +118,10 @@ def _view(design: Design, view: View) -> dict[str, Any]:
         "unique": view.unique,
         "base": view.base or None,
         "because": list(figures.because),
-        "rows": _short(figures.rows),
-        "bytes": _short(figures.bytes),
-        "partitions": _short(figures.partitions),
-        "cost": _short(figures.cost),
+        "rows": short(figures.rows),
+        "bytes": short(figures.bytes),
+        "partitions": short(figures.partitions),
+        "cost": short(figures.cost),
     }
 
 
@@ -142,16 +142,16 @@ def _embed(embed: Embed) -> dict[str, Any]:
 
 def _figures(figures: Figures) -> dict[str, Any]:
     return {
-        "requests": _short(figures.requests),
+        "requests": short(figures.requests),
         "round_trips": figures.trips,
-        "rows": _short(figures.rows),
-        "bytes": _short(figures.bytes),
-        "units": {unit: _short(amount) for unit, amount in figures.units.items()},
-        "cost": _short(figures.cost),
-        "p99_ms": _short(figures.p99_ms),
+        "rows": short(figures.rows),
+        "bytes": short(figures.bytes),
+        "units": {unit: short(amount) for unit, amount in figures.units.items()},
+        "cost": short(figures.cost),
+        "p99_ms": short(figures.p99_ms),
     }
 
 
-def _short(value: float) -> float:
+def short(value: float) -> float:
     """Nine digits: more than any estimate deserves, and the same text everywhere."""
     return float(f"{value:.9g}")

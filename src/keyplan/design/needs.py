@@ -156,6 +156,8 @@ def driven(model: Model, statistics: Statistics, need: Need) -> Iterator[tuple[N
         rest = tuple(c for c in need.given if c not in behind)
         if not role.many and any(c.op == "missing" for c in behind):
             continue  # rows without such a parent count as well
+        if not role.many and any(model.column(need.entity, c.path).computed for c in behind if len(c.path.roles) == 1):
+            continue  # a computed column has its value even where the row is gone
         if role.many and any(model.is_many(need.entity, c.path.roles) for c in rest):
             continue  # two conditions of this kind need two such reads
         stripped = tuple(stripped_condition(c) for c in behind)

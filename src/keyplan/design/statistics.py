@@ -50,7 +50,7 @@ class Statistics:
 
     def _creates(self, entity: str) -> Iterable[float]:
         for write in self.model.writes.values():
-            if write.kind in ("create", "upsert", "change"):
+            if write.kind in ("create", "upsert"):
                 for name, times in self.rows_written(write):
                     if name == entity:
                         yield write.traffic.rate * times
@@ -161,14 +161,18 @@ class Statistics:
 
     def _part_of_key(self, entity: str, column: str) -> float | None:
         """A plain part of a composite key tells apart the rows that share its other parts."""
-        key = self.model.entities[entity].key
-        if column not in key or len(key) < 2:
+        here = self.model.entities[entity]
+        if column not in here.key or len(here.key) < 2:
             return None
-        others = 1.0
-        for part in key:
-            if part != column:
+        others, plain = 1.0, 0
+        for part in here.key:
+            written = here.fields.get(here.columns[part].field)
+            told = written is not None and (written.distinct or written.target is not None)
+            if here.columns[part].type.kind == "int" and not told:
+                plain += 1  # nothing is known of it either: such parts share what is left evenly
+            else:
                 others *= self.distinct(entity, Path((), part))
-        return max(1.0, self.rows(entity) / others)
+        return max(1.0, self.rows(entity) / others) ** (1 / plain)
 
     def _hottest_share(self, entity: str, path: Path, cut: str | None = None) -> float:
         """The share of an entity's rows that have the commonest value."""

@@ -234,7 +234,7 @@ def test_a_partial_index_holds_the_rows_of_its_condition(made: Lab) -> None:
     assert made.read(search, [Span(())], 100) == [picked(rows[:100])]
     plan = explain(made, search, [Span((), (), low=(START,))], 10)
     assert len(plan) == 1
-    assert "ix_Order_created_at (created_at>?)" in plan[0]
+    assert "ix_Order_created_at_where_status (created_at>?)" in plan[0]
 
 
 def test_an_index_of_a_truncation_finds_its_rows(made: Lab) -> None:
@@ -302,7 +302,7 @@ def test_the_schema_is_a_script_that_runs(made: Lab) -> None:
     script = ENGINE.emit(made.model, made.design, "sql")[name]
     assert name == "little.sql"
     assert (
-        'CREATE INDEX "ix_Order_created_at" ON "Order" ("created_at", "order_id") WHERE "status" = \'pending\';'
+        'CREATE INDEX "ix_Order_created_at_where_status" ON "Order" ("created_at", "order_id") WHERE "status" = \'pending\';'
         in script
     )
     assert '"total" INTEGER NOT NULL CONSTRAINT' in script

@@ -78,11 +78,12 @@ def tags(model: Model, views: Iterable[View]) -> dict[str, dict[str, object]]:
         name = view.entity.upper()
         if view.measures:
             name += ".TOTALS"
+        place = f"{gathered}#" if view.partition else gathered
         number, free = 1, name
-        while (gathered, free) in taken:
+        while (place, free) in taken:
             number += 1
             free = f"{name}.{number}"
-        taken.add((gathered, free))
+        taken.add((place, free))
         found[view.name] = {"partition": gathered, "sort": free}
         if view.embeds:
             found[view.name]["embeds"] = dict(_embed_tags(view.embeds, ()))

@@ -111,4 +111,6 @@ def _table_name(view: View) -> str:
 def _index_name(model: Model, view: View) -> str:
     key = model.entities[view.entity].key
     head = "ux" if view.unique else "ix"
-    return f"{head}_{view.entity}_{_words(view, () if view.unique else key) or _words(view)}"
+    tested = dict.fromkeys(re.sub(r"\W+", "_", str(condition.path)) for condition in view.where)
+    where = "".join(f"_{name}" for name in tested)
+    return f"{head}_{view.entity}_{_words(view, () if view.unique else key) or _words(view)}{where and '_where'}{where}"
