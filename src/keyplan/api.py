@@ -20,9 +20,12 @@ from keyplan.store.open import lock_file
 from keyplan.store.pump import patient, run
 
 
-def design(model: Model, engine: str) -> Design:
-    """The cheapest design of a model on the engine of that name; what cannot be served is in `unserved`."""
-    return design_for(model, get_engine(engine))
+def design(model: Model, engine: str, *, keep: Design | None = None) -> Design:
+    """The cheapest design of a model on the engine of that name; what cannot be served is in `unserved`.
+
+    With `keep`, the cheapest among those that have all structures of an earlier design.
+    """
+    return design_for(model, get_engine(engine), keep=keep)
 
 
 def generate(

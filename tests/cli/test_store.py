@@ -110,6 +110,14 @@ def test_the_lock_file_is_what_runs(keyplan: Keyplan) -> None:
     changed = json.loads(keyplan("design", "shop.yaml", "--engine", "sqlite", "--format", "json").stdout)
     assert changed["against_lock"]["same"] is False
     assert len(changed["against_lock"]["dropped"]) == 1
+    kept = keyplan("design", "shop.yaml", "--engine", "sqlite", "--keep", "--format", "json")
+    assert json.loads(kept.stdout)["against_lock"]["dropped"] == []
+
+
+def test_keep_wants_a_lock_file(keyplan: Keyplan) -> None:
+    keyplan("init", "shop.yaml")
+    failed = keyplan("design", "shop.yaml", "--engine", "sqlite", "--keep")
+    assert_fails(failed, "shop.yaml: there is no lock file to keep; make one with --save")
 
 
 @pytest.mark.parametrize(

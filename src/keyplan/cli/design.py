@@ -13,7 +13,8 @@ from keyplan.cli.options import engine_option, format_option, model_argument, re
 @engine_option
 @format_option
 @click.option("--save", is_flag=True, help="Write the lock file beside the model; apply and stores use it.")
-def command(model_file: str, engine: str, form: str, save: bool) -> int:
+@click.option("--keep", is_flag=True, help="Keep every structure of the lock file, and add what pays.")
+def command(model_file: str, engine: str, form: str, save: bool, keep: bool) -> int:
     """Find the cheapest schema that serves every pattern of a model.
 
     Where the model has a lock file, what would change against it is shown, too. Exit 1 if a pattern cannot be served;
@@ -26,10 +27,12 @@ def command(model_file: str, engine: str, form: str, save: bool) -> int:
     from keyplan.cli.output import as_json, changes_text, design_text
 
     model = read_model(model_file)
-    with working(f"designing {model.name} for {engine}"):
-        found = keyplan.design(model, engine)
-        document = keyplan.document(model, found)
     locked = keyplan.load_lock(model, engine, stale=True)
+    if keep and locked is None:
+        raise keyplan.DesignError(f"{model_file}: there is no lock file to keep; make one with --save")
+    with working(f"designing {model.name} for {engine}"):
+        found = keyplan.design(model, engine, keep=locked if keep else None)
+        document = keyplan.document(model, found)
     if locked is not None:
         document["against_lock"] = keyplan.compare(locked, found)
     click.echo(as_json(document) if form == "json" else design_text(document))
