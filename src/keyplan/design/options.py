@@ -36,6 +36,32 @@ NO_LIMIT_MS = 1e9
 DEEPEST = 5
 
 
+@dataclass(frozen=True)
+class Extra:
+    """Something that a view lacks of what is wanted: a need of its own, so often per row."""
+
+    role: str
+    what: str
+    need: Need
+    times: float
+    under: tuple[str, ...] = ()
+    select: Select | None = None
+    early: bool = False
+
+
+@dataclass(frozen=True)
+class Way:
+    """A view that can answer a need: everything about it that does not depend on where the need arises."""
+
+    match: Match
+    along: Mapping[str, Select]
+    extras: tuple[Extra, ...]
+    work: Work
+    cost: Cost
+    entries: float
+    rows: float
+
+
 @dataclass
 class Sub:
     """A goal that an option raises, and what its answer is for."""
@@ -114,7 +140,7 @@ class Options:
                     self.places[embed.entity].append((view, at))
         self.goals: list[Goal] = []
         self._memo: dict[tuple[object, ...], Goal] = {}
-        self._matches: dict[tuple[object, ...], Match | None] = {}
+        self._prepared: dict[Need, tuple[list[Way], list[str]]] = {}
 
     def root(self, need: Need, budget_ms: float | None) -> Goal:
         """The goal of a pattern or of a write's lookup, with everything below it."""
@@ -142,26 +168,72 @@ class Options:
             self._measured(goal)
             self._folded(goal, depth)
             return
-        for view, at in self.places[need.entity]:
-            self._searched(goal, view, at, depth)
+        ways, refused = self._ways(need)
+        goal.rejections.extend(refused)
+        for way in ways:
+            self._searched(goal, way, depth)
         self._driven(goal, depth)
         self._in_two(goal, depth)
 
     # rule 1 and 2: search a view, fetch what it lacks
 
-    def _searched(self, goal: Goal, view: View, at: tuple[str, ...], depth: int) -> None:
+    def _searched(self, goal: Goal, way: Way, depth: int) -> None:
+        """One option: a prepared way, if there is time for it and for what it lacks."""
         need = goal.need
-        kind = self.kinds[view.kind]
-        memo = (view.name, at, replace(need, wants=(), trees=()), need.wants)
-        if memo in self._matches:
-            found = self._matches[memo]
-        else:
-            found = self._matches[memo] = match(self.model, self.statistics, kind, view, need, at)
-        if found is None:
+        cost = self._timed(way.work, goal, way.cost)
+        if cost.p99_ms > goal.budget_ms:
+            goal.rejections.append(
+                f"reading '{need.entity}' takes {cost.p99_ms:.0f} ms of {goal.budget_ms:.0f} ms left"
+            )
             return
+        goals = []
+        for extra in way.extras:
+            budget = goal.budget_ms - cost.p99_ms if goal.budget_ms < NO_LIMIT_MS else NO_LIMIT_MS
+            if extra.early:
+                budget = goal.budget_ms
+            child = self._goal(extra.need, goal.times * extra.times, budget, depth + 1)
+            if not child.options:
+                goal.rejections.extend(child.rejections[:2])
+                return
+            goals.append(Sub(child, extra.role, extra.what, extra.under, extra.select, extra.early))
+        times = goal.times
+        scaled = Cost(cost.cost * times, {unit: n * times for unit, n in cost.units.items()}, cost.p99_ms)
+        goal.options.append(
+            Option(
+                "search",
+                way.match.view,
+                scaled,
+                way.match.spans * times,
+                way.rows,
+                way.entries * times,
+                way.entries * way.work.entry_bytes * times,
+                way.match,
+                None,
+                tuple(goals),
+                way.along,
+                way.match.ordered,
+            )
+        )
+
+    def _ways(self, need: Need) -> tuple[list[Way], list[str]]:
+        """Every view that can answer a need, with what it costs and lacks; worked out once per need."""
+        if need not in self._prepared:
+            ways: list[Way] = []
+            refused: list[str] = []
+            for view, at in self.places[need.entity]:
+                way = self._way(need, view, at, refused)
+                if way is not None:
+                    ways.append(way)
+            self._prepared[need] = (ways, refused)
+        return self._prepared[need]
+
+    def _way(self, need: Need, view: View, at: tuple[str, ...], refused: list[str]) -> Way | None:
+        found = match(self.model, self.statistics, self.kinds[view.kind], view, need, at)
+        if found is None:
+            return None
         facts = self.facts[view.name]
         if any(self.model.is_many(need.entity, c.path.roles) for c in (*found.filter, *found.left)):
-            return
+            return None
         limit = need.limit if found.ordered else None
         total = self.statistics.matched(need.entity, need.given, need.at_least)
         keep_after = total / found.rows if found.left and found.rows else 1.0
@@ -177,13 +249,11 @@ class Options:
         if need.at_least and not exact:
             most = min(most, max(entries, need.at_least) * 10)
         if found.scan and not self.costs.scans(facts, most):
-            goal.rejections.append(f"only a scan of {facts.rows:.3g} rows of '{need.entity}' would find them")
-            return
-        along, subs = self._additions(goal, found, rows, depth)
-        if subs is None:
-            return
-        covered = not found.missing and set(need.wants) <= set(view.holds)
-        size = self.costs.entry_bytes(view, facts, at)
+            refused.append(f"only a scan of {facts.rows:.3g} rows of '{need.entity}' would find them")
+            return None
+        along, extras = self._additions(need, found, rows)
+        if extras is None:
+            return None
         work = Work(
             view,
             facts,
@@ -191,51 +261,24 @@ class Options:
             found.spans,
             1.0 if found.get else entries / found.spans,
             1.0 if found.get else most,
-            size,
+            self.costs.entry_bytes(view, facts, at),
             need.strong,
-            covered,
+            not found.missing and set(need.wants) <= set(view.holds),
             found.scan,
             at,
             tuple(along),
         )
-        cost = self._timed(work, goal)
-        if cost.p99_ms > goal.budget_ms:
-            goal.rejections.append(
-                f"reading '{need.entity}' takes {cost.p99_ms:.0f} ms of {goal.budget_ms:.0f} ms left"
-            )
-            return
-        goals = []
-        for role, what, inner, times, under, select in subs:
-            budget = goal.budget_ms - cost.p99_ms if goal.budget_ms < NO_LIMIT_MS else NO_LIMIT_MS
-            soon = self._early(need, inner) if not under else None
-            if soon is not None:
-                inner, budget = soon, goal.budget_ms
-            child = self._goal(inner, goal.times * times, budget, depth + 1)
-            if not child.options:
-                goal.rejections.extend(child.rejections[:2])
-                return
-            goals.append(Sub(child, role, what, under, select, soon is not None))
-        scaled = Cost(cost.cost * goal.times, {k: v * goal.times for k, v in cost.units.items()}, cost.p99_ms)
-        goal.options.append(
-            Option(
-                "search",
-                view,
-                scaled,
-                found.spans * goal.times,
-                rows,
-                entries * goal.times,
-                entries * size * goal.times,
-                found,
-                None,
-                tuple(goals),
-                along,
-                found.ordered,
-            )
+        return Way(
+            found, along, tuple(self._soon(need, extra) for extra in extras), work, self.costs.read(work), entries, rows
         )
 
-    def _timed(self, work: Work, goal: Goal) -> Cost:
+    def _soon(self, need: Need, extra: Extra) -> Extra:
+        """The extra with `early` set, if it need not wait for the row."""
+        early = self._early(need, extra.need) if not extra.under else None
+        return extra if early is None else replace(extra, need=early, early=True)
+
+    def _timed(self, work: Work, goal: Goal, cost: Cost) -> Cost:
         """The cost of one execution, and the p99 of all executions that one call makes at once."""
-        cost = self.costs.read(work)
         if goal.times <= 1:
             return cost
         return replace(cost, p99_ms=self.costs.read(replace(work, requests=work.requests * goal.times)).p99_ms)
@@ -253,15 +296,12 @@ class Options:
             given.append(replace(condition, operands=(known[operand.path],)))
         return replace(inner, given=tuple(given))
 
-    def _additions(
-        self, goal: Goal, found: Match, rows: float, depth: int
-    ) -> tuple[dict[str, Select], list[tuple[str, str, Need, float, tuple[str, ...], Select | None]] | None]:
+    def _additions(self, need: Need, found: Match, rows: float) -> tuple[dict[str, Select], list[Extra] | None]:
         """What has to be fetched besides, and which children come along."""
-        need, model = goal.need, self.model
+        model = self.model
         here = model.entities[need.entity]
-        subs: list[tuple[str, str, Need, float, tuple[str, ...], Select | None]] = []
+        subs: list[Extra] = []
         asked = set(found.missing)
-        held = set(need.wants) - asked
         for condition in found.left:
             asked.add(str(condition.path))
             asked |= {str(path) for path in condition.also}
@@ -277,12 +317,10 @@ class Options:
             reachable = set(embed.holds)
         if own:
             # The row's own home has to be read: everything that hangs on it comes with it.
-            if found.get and not found.missing:
-                pass
             sub = row_by_key(model, need.entity, own | behind, strong=need.strong)
             if sub.given == need.given and sub.wants == need.wants:
                 return {}, None
-            subs.append(("", "row", sub, rows, (), None))
+            subs.append(Extra("", "row", sub, rows))
         else:
             for name in sorted({path_of(text, model, need.entity).roles[0] for text in behind}):
                 role = here.roles[name]
@@ -294,7 +332,7 @@ class Options:
                 times = rows * self.statistics.present(need.entity, role.columns[0])
                 subs.extend(self._behind(need.entity, name, inner, need.strong, times, ()))
         for text in sorted(computed):
-            subs.append((text, "computed", computed_need(model, need.entity, text, need.strong), rows, (), None))
+            subs.append(Extra(text, "computed", computed_need(model, need.entity, text, need.strong), rows))
         along: dict[str, Select] = {}
         embeds = {embed.role: embed for embed in self._embeds_at(found)}
         for tree in need.trees:
@@ -312,24 +350,22 @@ class Options:
             if len(chain) > 1:
                 prefix = ".".join(chain[:-1])
                 child = replace(child, given=tuple(self._outer_through(need.entity, prefix, c) for c in child.given))
-            times = rows
-            subs.append((tree.role, "children", child, times, (), tree.select))
-        del held
+            subs.append(Extra(tree.role, "children", child, rows, (), tree.select))
         return along, subs
 
     def _behind(
         self, entity: str, role: str, paths: set[str], strong: bool, times: float, under: tuple[str, ...]
-    ) -> Iterable[tuple[str, str, Need, float, tuple[str, ...], Select | None]]:
+    ) -> Iterable[Extra]:
         """The row behind a to-one role; its computed columns depend on the key alone and need no row."""
         target = self.model.entities[self.model.entities[entity].roles[role].entity]
         computed = {text for text in paths if text in target.columns and target.columns[text].computed is not None}
         for text in sorted(computed):
             need = computed_need(self.model, target.name, text, strong)
             given = tuple(self._outer_through(entity, role, condition) for condition in need.given)
-            yield (f"{role}.{text}", "computed", replace(need, given=given), times, under, None)
+            yield Extra(f"{role}.{text}", "computed", replace(need, given=given), times, under)
         if paths - computed:
             need = row_of_role(self.model, entity, role, paths - computed, strong)
-            yield (role, "row", need, times, under, None)
+            yield Extra(role, "row", need, times, under)
 
     def _outer_through(self, entity: str, prefix: str, condition: Condition) -> Condition:
         operand = condition.operands[0]
@@ -341,9 +377,7 @@ class Options:
         embed = found.view.embed_at(found.at)
         return embed.embeds if embed is not None else found.view.embeds
 
-    def _under(
-        self, need: Need, role: str, select: Select, embed: Embed, rows: float
-    ) -> list[tuple[str, str, Need, float, tuple[str, ...], Select | None]] | None:
+    def _under(self, need: Need, role: str, select: Select, embed: Embed, rows: float) -> list[Extra] | None:
         """What embedded children lack, fetched for each of them."""
         model = self.model
         entity = embed.entity
@@ -353,9 +387,9 @@ class Options:
             times = min(times, rows * select.limit)
         paths, trees = select_paths(model, entity, select)
         lacking = set(wanted(model, entity, paths)) - set(embed.holds)
-        found: list[tuple[str, str, Need, float, tuple[str, ...], Select | None]] = []
+        found: list[Extra] = []
         for text in sorted(text for text in lacking if text in here.columns):
-            found.append((text, "computed", computed_need(model, entity, text, need.strong), times, (role,), None))
+            found.append(Extra(text, "computed", computed_need(model, entity, text, need.strong), times, (role,)))
         behind = {text for text in lacking if text not in here.columns}
         for name in sorted({path_of(text, model, entity).roles[0] for text in behind}):
             inner = {text[len(name) + 1 :] for text in behind if text.startswith(name + ".")}
@@ -365,7 +399,7 @@ class Options:
             if "." in tree.role:
                 return None
             child = rows_of_role(model, entity, tree.role, tree.select, need.strong)
-            found.append((tree.role, "children", child, times, (role,), tree.select))
+            found.append(Extra(tree.role, "children", child, times, (role,), tree.select))
         return found
 
     # rules 3 and 4: conditions behind a role
@@ -429,7 +463,7 @@ class Options:
             size = self.costs.entry_bytes(view, facts)
             entries = 1.0 if found.get else found.entries / found.spans
             work = Work(view, facts, found.get, found.spans, entries, max(entries, found.entries), size, need.strong)
-            cost = self._timed(work, goal)
+            cost = self._timed(work, goal, self.costs.read(work))
             if cost.p99_ms > goal.budget_ms:
                 goal.rejections.append(f"reading the counters takes {cost.p99_ms:.0f} ms of {goal.budget_ms:.0f} ms")
                 continue

@@ -172,7 +172,7 @@ class Statistics:
                 plain += 1  # nothing is known of it either: such parts share what is left evenly
             else:
                 others *= self.distinct(entity, Path((), part))
-        return max(1.0, self.rows(entity) / others) ** (1 / plain)
+        return float(max(1.0, self.rows(entity) / others) ** (1 / plain))
 
     def _hottest_share(self, entity: str, path: Path, cut: str | None = None) -> float:
         """The share of an entity's rows that have the commonest value."""
@@ -333,7 +333,7 @@ def zipf_top(values: float, exponent: float) -> float:
             total += log(values / many)
         else:
             total += (float(values) ** (1 - exponent) - float(many) ** (1 - exponent)) / (1 - exponent)
-    return min(1.0, 1 / total)
+    return min(1.0, 1 / float(total))
 
 
 def peak_rate(traffic: Traffic) -> float:

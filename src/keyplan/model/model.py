@@ -94,6 +94,11 @@ class Model:
         """Everything that a store has a method for."""
         return {**self.patterns, **self.writes, **self.transactions}
 
+    @cached_property
+    def known_paths(self) -> dict[tuple[str, str], Path]:
+        """What `path_of` has worked out so far."""
+        return {}
+
     def referrers(self, entity: str) -> Iterator[tuple[str, Role]]:
         """Every (entity, to-one role) that leads to this entity."""
         for other in self.entities.values():
@@ -112,12 +117,19 @@ class Model:
 
 def path_of(text: str, model: Model, entity: str) -> Path:
     """The path that a canonical dotted text stands for."""
+    found = model.known_paths.get((entity, text))
+    if found is None:
+        found = model.known_paths[(entity, text)] = _path_of(text, model, entity)
+    return found
+
+
+def _path_of(text: str, model: Model, entity: str) -> Path:
     here = model.entities[entity]
     if text in here.columns:
         return Path((), text)
     for role in here.roles.values():
         if text.startswith(role.name + "."):
-            inner = path_of(text[len(role.name) + 1 :], model, role.entity)
+            inner = _path_of(text[len(role.name) + 1 :], model, role.entity)
             return Path((role.name, *inner.roles), inner.column)
     raise KeyError(text)
 
