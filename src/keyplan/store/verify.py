@@ -232,7 +232,8 @@ class _Verifier:
 
     def check_groups(self, place: Place, groups: dict[Key, dict[str, Any]]) -> Proc[None]:
         names = [str(part).removesuffix(" desc") for part in place.view.parts]
-        kept = [COUNT, *dict.fromkeys(measure.name for measure, _ in place.measures)]
+        kept = list(dict.fromkeys((COUNT, *(measure.name for measure, _ in place.measures))))
+        extremes = {measure.name for measure, _ in place.measures if measure.how in ("min", "max")}
         seen: set[Key] = set()
         report = self.result.views[place.view.name]
 
@@ -247,7 +248,7 @@ class _Verifier:
                     if row[COUNT]:
                         self.result.note(place.view.name, "extra", key)
                         edits.append(Edit(place.view.name, "delete", key, place.at))
-                elif any(not _equal(row[name], wanted.get(name), name) for name in kept):
+                elif any(not _equal(row[name], wanted.get(name), name in extremes) for name in kept):
                     self.result.note(place.view.name, "wrong", key)
                     edits.append(_put_group(place, key, wanted, kept))
             yield from self.mend(edits)
@@ -292,11 +293,11 @@ def count(place: Place, rows: list[Row], groups: dict[Key, dict[str, Any]]) -> N
                     group[name] = min(group[name], amount) if how == "min" else max(group[name], amount)
 
 
-def _equal(actual: Any, wanted: Any, name: str) -> bool:
+def _equal(actual: Any, wanted: Any, extreme: bool) -> bool:
+    if not extreme:  # a sum of nothing may be kept as 0 or not at all
+        actual, wanted = actual or 0, wanted or 0
     if isinstance(actual, float) and wanted is not None:
         return abs(actual - float(wanted)) <= 1e-9 * max(1.0, abs(actual), abs(float(wanted)))
-    if wanted is None:  # a sum of nothing may be kept as 0 or not at all
-        return not actual
     return bool(actual == wanted)
 
 
