@@ -317,10 +317,10 @@ class Options:
             reachable = set(embed.holds)
         if own:
             # The row's own home has to be read: everything that hangs on it comes with it.
-            sub = row_by_key(model, need.entity, own | behind, strong=need.strong)
-            if sub.given == need.given and sub.wants == need.wants:
-                return {}, None
-            subs.append(Extra("", "row", sub, rows))
+            fixed = {c.path.column for c in need.given if c.op == "=" and not c.path.roles and c.cut is None}
+            if set(here.key) <= fixed:
+                return {}, None  # the key is known: reading the row at once is never dearer
+            subs.append(Extra("", "row", row_by_key(model, need.entity, own | behind, strong=need.strong), rows))
         else:
             for name in sorted({path_of(text, model, need.entity).roles[0] for text in behind}):
                 role = here.roles[name]

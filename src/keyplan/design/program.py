@@ -114,7 +114,8 @@ def _raised(linear: Linear, options: dict[tuple[int, int], int], top: Goal) -> N
     for number, parents in raised.items():
         row = dict(parents)
         for option_number in range(len(goals[number].options)):
-            row[options[(number, option_number)]] = 1.0
+            column = options[(number, option_number)]
+            row[column] = row.get(column, 0.0) + 1.0
         linear.row(row, low=0.0)
 
 
