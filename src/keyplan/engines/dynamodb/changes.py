@@ -1,0 +1,355 @@
+"""What a table holds against what the design wants, and the steps from one to the other.
+
+The design that a table holds is recorded in the table itself: the items `DESIGN#0`, `DESIGN#1` … of the partition
+`KEYPLAN` have the lock text in pieces, written by one transaction that refuses to overwrite a record it has not seen.
+
+A table with rows is never laid out anew: rows stay where the recorded design put them, and another layout is refused.
+Indexes are created and deleted one at a time, as DynamoDB wants it, each waited for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from keyplan.engines.base import Catalog, Change, Pause, Proc, Reply
+from keyplan.engines.dynamodb.faults import ConditionError, MissingTableError, RefusedError
+from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK, TTL, Index, Layout, Place, layout
+from keyplan.engines.dynamodb.operations import Request
+from keyplan.errors import ConflictError, DesignMismatchError, UnavailableError
+from keyplan.model.model import Model
+from keyplan.plan.design import Design
+from keyplan.plan.lockfile import design_hash
+
+PIECE = 350_000
+"""Bytes of lock text per item, below the 400 KB that an item may have."""
+PATIENCE_SECONDS = 24 * 3600.0
+"""How long a table or index may take to become active; filling an index over many rows takes hours."""
+_ELSEWHERE = "name another table in the URL"
+
+
+def inspect(model: Model, design: Design) -> Proc[Catalog]:
+    """The table and its indexes, and the design on record."""
+    described, expiry, record = yield [
+        Request("DescribeTable", {}),
+        Request("DescribeTimeToLive", {}),
+        Request("Query", _partition(RECORD_TAG)),
+    ]
+    if isinstance(described, MissingTableError):
+        return Catalog(found={"table": None})
+    table: Mapping[str, Any] = _checked(described)["Table"]
+    found: dict[str, Any] = {"table": table, "ttl": _ttl(expiry), "model": None, "layout": None, "pieces": 0}
+    if _keys(table) != {"HASH": (PK, "S"), "RANGE": (SK, "S")}:
+        return Catalog(found=found)
+    items = [item for item in _checked(record)["Items"] if item[SK]["S"].startswith("DESIGN#")]
+    while "LastEvaluatedKey" in record:
+        (record,) = yield [Request("Query", {**_partition(RECORD_TAG), "ExclusiveStartKey": record["LastEvaluatedKey"]})]
+        items += [item for item in _checked(record)["Items"] if item[SK]["S"].startswith("DESIGN#")]
+    found["empty"] = yield from _is_empty()
+    if not items:
+        return Catalog(found=found)
+    items.sort(key=lambda item: int(item[SK]["S"].removeprefix("DESIGN#")))
+    first = items[0]
+    found |= {"model": first["model"]["S"], "layout": first["layout"]["S"], "pieces": len(items)}
+    return Catalog(first["hash"]["S"], "".join(item["lock"]["S"] for item in items), found)
+
+
+def _partition(name: str) -> dict[str, Any]:
+    return {
+        "KeyConditionExpression": f"{PK} = :pk",
+        "ExpressionAttributeValues": {":pk": {"S": name}},
+        "ConsistentRead": True,
+    }
+
+
+def _is_empty() -> Proc[bool]:
+    """Whether the table has no items but our record."""
+    body: dict[str, Any] = {
+        "FilterExpression": f"{PK} <> :pk",
+        "ExpressionAttributeValues": {":pk": {"S": RECORD_TAG}},
+        "ConsistentRead": True,
+        "Limit": 50,
+    }
+    while True:
+        (reply,) = yield [Request("Scan", dict(body))]
+        if _checked(reply)["Count"]:
+            return False
+        if "LastEvaluatedKey" not in reply:
+            return True
+        body["ExclusiveStartKey"] = reply["LastEvaluatedKey"]
+
+
+def _ttl(reply: Reply) -> str | None:
+    """The attribute by which items expire; None if they do not, or if the server has no such thing."""
+    if isinstance(reply, Exception):
+        return None
+    about = reply.get("TimeToLiveDescription", {})
+    return about.get("AttributeName") if about.get("TimeToLiveStatus") in ("ENABLED", "ENABLING") else None
+
+
+def _checked(reply: Reply) -> Any:
+    if isinstance(reply, Exception):
+        raise reply
+    return reply
+
+
+def _keys(about: Mapping[str, Any], types: Mapping[str, str] | None = None) -> dict[str, tuple[str, str]]:
+    """The key attributes of a table or index with their types."""
+    if types is None:
+        types = {one["AttributeName"]: one["AttributeType"] for one in about.get("AttributeDefinitions", ())}
+    return {one["KeyType"]: (one["AttributeName"], types.get(one["AttributeName"], "")) for one in about["KeySchema"]}
+
+
+def signature(places: Layout) -> str:
+    """A hash of where everything lies: tags, key parts, attributes and index keys."""
+    listed = sorted(json.dumps(_signature(place), sort_keys=True) for place in places.places.values())
+    return hashlib.sha256("\n".join(listed).encode()).hexdigest()
+
+
+def _signature(place: Place) -> list[object]:
+    parts = [
+        [part.type.kind, part.type.scale, part.descending] for part in (*place.partition.parts, *place.sort.parts)
+    ]
+    slots = sorted((slot.attribute, str(slot.type)) for slot in place.slots.values())
+    keys = [place.partition.prefix, place.sort.prefix, list(place.parts), parts]
+    return [place.entity, place.index, keys, slots, [str(one) for one in place.view.where]]
+
+
+def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]:
+    """The steps that make the table hold the design; none if it does already."""
+    places = layout(model, design)
+    record = Record(model, lock, signature(places), found)
+    table: Mapping[str, Any] | None = found.found["table"]
+    if table is None:
+        steps: list[Change] = [CreateTable(design, places)]
+        return (*steps, *([EnableExpiry()] if places.expires else []), record)
+    _check(model, design, places, found)
+    types = {one["AttributeName"]: one["AttributeType"] for one in table.get("AttributeDefinitions", ())}
+    there = {one["IndexName"]: one for one in table.get("GlobalSecondaryIndexes", ())}
+    steps = []
+    wanted = {index.name: index for index in places.indexes}
+    for name, about in there.items():
+        if name not in wanted or not _fits(wanted[name], about, types):
+            steps.append(DeleteIndex(name))
+    for name, index in wanted.items():
+        if name not in there or not _fits(index, there[name], types):
+            steps.append(CreateIndex(design, index))
+    if places.expires and found.found["ttl"] != TTL:
+        steps.append(EnableExpiry())
+    if not steps and found.lock == lock and found.design_hash == design_hash(lock):
+        return ()
+    return (*steps, record)
+
+
+def _check(model: Model, design: Design, places: Layout, found: Catalog) -> None:
+    """Refuses a table that is not ours, or that holds rows under another layout."""
+    about = found.found
+    if _keys(about["table"]) != {"HASH": (PK, "S"), "RANGE": (SK, "S")}:
+        raise DesignMismatchError(f"the table has other keys than '{PK}' and '{SK}', so keyplan did not make it; {_ELSEWHERE}")
+    if found.design_hash is None and not about["empty"]:
+        raise DesignMismatchError(f"the table has rows, and no design of keyplan is recorded in it; {_ELSEWHERE}")
+    if about["model"] not in (None, model.name):
+        raise DesignMismatchError(
+            f"the table holds a design of the model '{about['model']}', not of '{model.name}'; {_ELSEWHERE}"
+        )
+    if about["ttl"] not in (None, TTL) and places.expires:
+        raise DesignMismatchError(f"items of the table expire by '{about['ttl']}', not by '{TTL}'; {_ELSEWHERE}")
+    if not about["empty"] and about["layout"] != signature(places):
+        raise DesignMismatchError(
+            "the rows of the table are laid out for another design, and are not moved; load them into a new table, "
+            "or open this one with the design it holds"
+        )
+
+
+def _fits(index: Index, about: Mapping[str, Any], types: Mapping[str, str]) -> bool:
+    if _keys(about, types) != {"HASH": (f"{index.name}PK", "S"), "RANGE": (f"{index.name}SK", "S")}:
+        return False
+    projection = about["Projection"]
+    if projection["ProjectionType"] != index.projection:
+        return False
+    return set(projection.get("NonKeyAttributes", ())) == set(index.attributes)
+
+
+def _billing(design: Design) -> dict[str, Any]:
+    """How the table is paid for: by request, unless the design's settings say otherwise."""
+    if design.settings.get("billing") != "provisioned":
+        return {"BillingMode": "PAY_PER_REQUEST"}
+    return {"BillingMode": "PROVISIONED", **_throughput(design)}
+
+
+def _throughput(design: Design) -> dict[str, Any]:
+    if design.settings.get("billing") != "provisioned":
+        return {}
+    units = {
+        "ReadCapacityUnits": max(1, int(str(design.settings.get("read_units", 5)))),
+        "WriteCapacityUnits": max(1, int(str(design.settings.get("write_units", 5)))),
+    }
+    return {"ProvisionedThroughput": units}
+
+
+def index_definition(design: Design, index: Index) -> dict[str, Any]:
+    """An index as CreateTable and UpdateTable take it."""
+    projection: dict[str, Any] = {"ProjectionType": index.projection}
+    if index.attributes:
+        projection["NonKeyAttributes"] = list(index.attributes)
+    return {
+        "IndexName": index.name,
+        "KeySchema": key_schema(f"{index.name}PK", f"{index.name}SK"),
+        "Projection": projection,
+        **_throughput(design),
+    }
+
+
+def key_schema(pk: str, sk: str) -> list[dict[str, str]]:
+    return [{"AttributeName": pk, "KeyType": "HASH"}, {"AttributeName": sk, "KeyType": "RANGE"}]
+
+
+def attribute_definitions(indexes: Sequence[Index]) -> list[dict[str, str]]:
+    """The key attributes of a table and some of its indexes: all of them texts."""
+    names = [PK, SK, *(f"{index.name}{end}" for index in indexes for end in (PK, SK))]
+    return [{"AttributeName": name, "AttributeType": "S"} for name in names]
+
+
+def table_definition(design: Design, places: Layout) -> dict[str, Any]:
+    """The table as CreateTable takes it, without its name."""
+    body: dict[str, Any] = {
+        "AttributeDefinitions": attribute_definitions(places.indexes),
+        "KeySchema": key_schema(PK, SK),
+        **_billing(design),
+    }
+    if places.indexes:
+        body["GlobalSecondaryIndexes"] = [index_definition(design, index) for index in places.indexes]
+    return body
+
+
+def _until_active(ignoring: str | None = None) -> Proc[None]:
+    """Waits until the table and all its indexes are active; an index that is being deleted has to be gone."""
+    waited, pause = 0.0, 0.05
+    while True:
+        (reply,) = yield [Request("DescribeTable", {})]
+        about = _checked(reply)["Table"]
+        indexes = about.get("GlobalSecondaryIndexes", ())
+        busy = [one["IndexName"] for one in indexes if one.get("IndexStatus", "ACTIVE") != "ACTIVE"]
+        if about["TableStatus"] == "ACTIVE" and not busy:
+            return
+        if waited > PATIENCE_SECONDS:
+            raise UnavailableError(f"dynamodb: {busy[0] if busy else 'the table'} is not active yet; apply again later")
+        yield Pause(pause)
+        waited += pause
+        pause = min(10.0, pause * 1.5)
+
+
+def _tolerant(request: Request, *codes: str) -> Proc[None]:
+    """Sends a request; refusals that mean 'somebody has done it already' are fine."""
+    (reply,) = yield [request]
+    if isinstance(reply, Exception) and not (isinstance(reply, RefusedError) and reply.code in codes):
+        raise reply
+
+
+class CreateTable(Change):
+    """The table with all its indexes."""
+
+    def __init__(self, design: Design, places: Layout) -> None:
+        indexes = f" with {', '.join(index.name for index in places.indexes)}" if places.indexes else ""
+        billing = "provisioned" if design.settings.get("billing") == "provisioned" else "paid by request"
+        self.summary = f"create the table, {billing}{indexes}"
+        self._body = table_definition(design, places)
+
+    def run(self) -> Proc[None]:
+        yield from _tolerant(Request("CreateTable", self._body, repeatable=False), "ResourceInUseException")
+        yield from _until_active()
+
+
+class CreateIndex(Change):
+    """One index; DynamoDB fills it from the items that have its keys."""
+
+    def __init__(self, design: Design, index: Index) -> None:
+        self.summary = f"create the index {index.name} ({index.projection}) and fill it"
+        self._body = {
+            "AttributeDefinitions": attribute_definitions([index]),
+            "GlobalSecondaryIndexUpdates": [{"Create": index_definition(design, index)}],
+        }
+
+    def run(self) -> Proc[None]:
+        yield from _until_active()
+        yield from _tolerant(Request("UpdateTable", self._body, repeatable=False))
+        yield from _until_active()
+
+
+class DeleteIndex(Change):
+    """One index; the rows themselves stay."""
+
+    def __init__(self, name: str) -> None:
+        self.summary = f"delete the index {name}, which can be made again"
+        self._name = name
+
+    def run(self) -> Proc[None]:
+        yield from _until_active()
+        body = {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": self._name}}]}
+        (reply,) = yield [Request("UpdateTable", body, repeatable=False)]
+        if isinstance(reply, Exception) and not isinstance(reply, MissingTableError):
+            raise reply
+        yield from _until_active()
+
+
+class EnableExpiry(Change):
+    """Lets DynamoDB delete items some time after they have expired."""
+
+    summary = f"let items expire by '{TTL}'"
+
+    def run(self) -> Proc[None]:
+        body = {"TimeToLiveSpecification": {"Enabled": True, "AttributeName": TTL}}
+        yield from _tolerant(Request("UpdateTimeToLive", body, repeatable=False), "ValidationException")
+        (reply,) = yield [Request("DescribeTimeToLive", {})]
+        if _ttl(_checked(reply)) != TTL:
+            raise DesignMismatchError(f"dynamodb does not let items expire by '{TTL}' now; apply again in an hour")
+
+
+class Record(Change):
+    """Writes the design into the table, all pieces at once."""
+
+    summary = f"record the design in the partition {RECORD_TAG}"
+
+    def __init__(self, model: Model, lock: str, layout: str, found: Catalog) -> None:
+        self._model = model
+        self._lock = lock
+        self._layout = layout
+        self._found = found
+
+    def run(self) -> Proc[None]:
+        pieces = _pieces(self._lock)
+        items: list[dict[str, Any]] = []
+        for number, piece in enumerate(pieces):
+            items.append({"Put": {"Item": {**_record_key(number), "lock": {"S": piece}}}})
+        mine = design_hash(self._lock)
+        head = items[0]["Put"]
+        head["Item"] |= {"model": {"S": self._model.name}, "hash": {"S": mine}, "layout": {"S": self._layout}}
+        seen = self._found.design_hash
+        head["ConditionExpression"] = f"attribute_not_exists({PK}) OR #hash IN (:mine, :seen)"
+        head["ExpressionAttributeNames"] = {"#hash": "hash"}
+        head["ExpressionAttributeValues"] = {":mine": {"S": mine}, ":seen": {"S": seen or mine}}
+        for number in range(len(pieces), int(self._found.found.get("pieces", 0))):
+            items.append({"Delete": {"Key": _record_key(number)}})
+        body = {"TransactItems": items, "ClientRequestToken": secrets.token_hex(16)}
+        (reply,) = yield [Request("TransactWriteItems", body)]
+        if isinstance(reply, ConditionError):
+            raise ConflictError("another process is applying a different design to this table; look at it again")
+        _checked(reply)
+
+
+def _record_key(number: int) -> dict[str, Any]:
+    return {PK: {"S": RECORD_TAG}, SK: {"S": f"DESIGN#{number}"}}
+
+
+def _pieces(text: str) -> list[str]:
+    """The text in pieces that fit an item each."""
+    pieces: list[str] = []
+    rest = text
+    while rest:
+        piece = rest[:PIECE].encode()[:PIECE].decode(errors="ignore")
+        pieces.append(piece)
+        rest = rest[len(piece) :]
+    return pieces or [""]

@@ -1,0 +1,176 @@
+"""The live connection: fills in the table's name, sends, and completes what DynamoDB left undone.
+
+A reply that was lost is asked for again where repeating is safe: reads, plain puts, and transactions, which DynamoDB
+knows by their token. Batches of a bulk write are sent at once, and what comes back unprocessed is sent again, after
+growing pauses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Generator, Sequence
+from typing import Any, TypeVar
+
+from keyplan.engines.base import Reply, Round
+from keyplan.engines.dynamodb.credentials import parse_url, resolve
+from keyplan.engines.dynamodb.operations import Request
+from keyplan.engines.dynamodb.transport import READS, AsyncTransport, Call, Transport
+from keyplan.engines.dynamodb.wire import LostReplyError
+from keyplan.engines.dynamodb.writes import BulkRequest, WriteRequest
+from keyplan.errors import EngineError, ThrottledError, UnavailableError, UncertainError
+
+T = TypeVar("T")
+Calls = Generator["list[Call] | float", "list[Any]", T]
+"""Yields calls to be sent at once, or seconds to wait; is sent the replies."""
+
+REPEATS = 3
+"""How often a request whose reply was lost is sent again."""
+BULK_SECONDS = 30.0
+"""How long a bulk write may wait for capacity."""
+IN_FLIGHT = 32
+
+
+def exchange(round: Round, table: str) -> Calls[list[Reply]]:
+    """The replies to a round, in as few exchanges as it takes."""
+    replies: list[Reply] = [None] * len(round)
+    plain: list[int] = []
+    for number, request in enumerate(round):
+        if isinstance(request, BulkRequest):
+            replies[number] = yield from _bulk(request, table)
+        elif isinstance(request, WriteRequest) and (request.before or request.after):
+            replies[number] = yield from _with_reads(request, table)
+        else:
+            plain.append(number)
+    if plain:
+        found = yield from _send([round[number] for number in plain], table)
+        for number, reply in zip(plain, found, strict=True):
+            replies[number] = reply
+    return replies
+
+
+def _send(requests: Sequence[Request], table: str) -> Calls[list[Reply]]:
+    calls = [Call(one.operation, one.filled(table), one.repeatable) for one in requests]
+    replies = yield calls
+    for number, reply in enumerate(replies):
+        if isinstance(reply, EngineError):
+            if _is_lost(reply):
+                reply = yield from _again(calls[number])
+            request = requests[number]
+            replies[number] = request.refused(reply) if isinstance(request, WriteRequest) else reply
+    return replies
+
+
+def _is_lost(reply: Any) -> bool:
+    return isinstance(reply, UnavailableError) and isinstance(reply.__cause__, LostReplyError)
+
+
+def _again(call: Call) -> Calls[Any]:
+    """Repeats a call that may be repeated and whose reply was lost."""
+    reply: Any = None
+    for attempt in range(REPEATS):
+        yield 0.05 * 2**attempt * (0.5 + random.random())
+        (reply,) = yield [call]
+        if not _is_lost(reply):
+            return reply
+    if call.operation in READS:
+        return reply
+    return UncertainError(f"{reply}; the write may or may not have been done")
+
+
+def _with_reads(request: WriteRequest, table: str) -> Calls[Reply]:
+    """A transaction whose items are wanted: those that go are read before, those that change afterwards."""
+    found: dict[int, Any] = {}
+    for reads, writes in ((request.before, True), (request.after, False)):
+        if reads:
+            replies = yield from _send(list(reads.values()), table)
+            for number, reply in zip(reads, replies, strict=True):
+                if isinstance(reply, Exception):
+                    if writes:
+                        return reply
+                    continue  # the write is done; its row can be had by the caller
+                found[number] = reply.get("Item")
+        if writes:
+            (reply,) = yield from _send([request], table)
+            if isinstance(reply, Exception):
+                return reply
+    return {"read": found}
+
+
+def _bulk(request: BulkRequest, table: str) -> Calls[Reply]:
+    waiting = list(request.batches)
+    waited, pause = 0.0, 0.05
+    while waiting:
+        left: list[list[dict[str, Any]]] = []
+        for start in range(0, len(waiting), IN_FLIGHT):
+            some = waiting[start : start + IN_FLIGHT]
+            replies = yield [Call("BatchWriteItem", {"RequestItems": {table: batch}}, True) for batch in some]
+            for batch, reply in zip(some, replies, strict=True):
+                if isinstance(reply, ThrottledError) or _is_lost(reply):
+                    left.append(batch)
+                elif isinstance(reply, Exception):
+                    return reply
+                else:
+                    left += [unwritten for unwritten in reply.get("UnprocessedItems", {}).values() if unwritten]
+        waiting = left
+        if waiting:
+            if waited >= BULK_SECONDS:
+                return ThrottledError(f"dynamodb BatchWriteItem: throttled for {waited:.0f} s; load more slowly")
+            seconds = pause * (0.5 + random.random())
+            yield seconds
+            waited += seconds
+            pause = min(2.0, pause * 2)
+    return {}
+
+
+class DynamoDBPort:
+    """A table, sync; safe to share between threads."""
+
+    def __init__(self, url: str) -> None:
+        address = parse_url(url)
+        self._table = address.table
+        self._transport = Transport(resolve(address))
+
+    def send(self, round: Round) -> Sequence[Reply]:
+        steps = exchange(round, self._table)
+        try:
+            step = next(steps)
+            while True:
+                if isinstance(step, float):
+                    time.sleep(step)
+                    step = steps.send([])
+                else:
+                    step = steps.send(self._transport.send_all(step))
+        except StopIteration as done:
+            replies: Sequence[Reply] = done.value
+            return replies
+
+    def close(self) -> None:
+        self._transport.close()
+
+
+class DynamoDBAsyncPort:
+    """A table, async."""
+
+    def __init__(self, url: str) -> None:
+        address = parse_url(url)
+        self._table = address.table
+        self._transport = AsyncTransport(resolve(address))
+
+    async def send(self, round: Round) -> Sequence[Reply]:
+        steps = exchange(round, self._table)
+        try:
+            step = next(steps)
+            while True:
+                if isinstance(step, float):
+                    await asyncio.sleep(step)
+                    step = steps.send([])
+                else:
+                    step = steps.send(await self._transport.send_all(step))
+        except StopIteration as done:
+            replies: Sequence[Reply] = done.value
+            return replies
+
+    async def close(self) -> None:
+        await self._transport.close()

@@ -1,0 +1,255 @@
+"""Searches as GetItem, BatchGetItem, Query and Scan, and rows back.
+
+A request is a `Request` without the table's name, which the port fills in, or one of those in `writes.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from keyplan.engines.base import Answer, Ask, Codec, Proc, Reader, Reply, Row, Span
+from keyplan.engines.dynamodb.layout import PK, SK, Item, Layout, Place, layout
+from keyplan.engines.dynamodb.limits import LIMITS
+from keyplan.engines.dynamodb.operations import Request
+from keyplan.engines.dynamodb.settle import settle
+from keyplan.engines.dynamodb.writes import BulkRequest, WriteRequest, Writer
+from keyplan.errors import UnsupportedError
+from keyplan.model.model import Model
+from keyplan.plan.design import Design
+from keyplan.plan.edits import Edit
+from keyplan.plan.steps import Search
+
+
+@dataclass(slots=True)
+class RangeAsk(Ask):
+    """A Query or Scan, which may come in pages."""
+
+    left: int | None
+    """Entries still wanted; None: all."""
+    items: list[Item] = field(default_factory=list)
+    """Families only: what the pages before brought, as a page may end between a parent and its children."""
+
+
+@dataclass(slots=True)
+class BatchAsk(Ask):
+    """A BatchGetItem; each key with the places, in `spans`, that want it."""
+
+    wanted: dict[tuple[str, str], list[int]]
+
+
+class DynamoDBReader(Reader):
+    """A Search over one view or embed."""
+
+    def __init__(self, place: Place, search: Search) -> None:
+        self._place = place
+        self._parts = len(place.parts)
+        self._descending = search.descending
+        self._row = place.decoder(search.takes)
+        self._family = _Family(place, search) if search.along else None
+        if search.along and search.at:
+            raise UnsupportedError(f"view '{search.view}': dynamodb embeds rows one level deep")
+        self._gets = place.index is None and self._family is None
+        self._query: dict[str, Any] = {}
+        if place.index is not None:
+            self._query["IndexName"] = place.index
+
+    # Asking
+
+    def ask(self, spans: Sequence[Span], limit: int | None, *, strong: bool) -> list[Ask]:
+        if strong and self._place.index is not None:
+            raise UnsupportedError(f"view '{self._place.view.name}': an index of dynamodb cannot be read strongly")
+        asks: list[Ask] = []
+        keys: list[tuple[int, Span]] = []
+        for number, span in enumerate(spans):
+            if self._gets and len(span.partition) + len(span.prefix) == self._parts:
+                keys.append((number, span))
+                continue
+            body = self._range(span)
+            if body is None:
+                continue
+            if strong:
+                body["ConsistentRead"] = True
+            operation = "Query" if "KeyConditionExpression" in body else "Scan"
+            if limit is not None and operation == "Query" and self._family is None:
+                body["Limit"] = limit
+            asks.append(RangeAsk(Request(operation, body), (number,), limit))
+        if len(keys) == 1:
+            number, span = keys[0]
+            body = {"Key": self._place.key((*span.partition, *span.prefix))}
+            if strong:
+                body["ConsistentRead"] = True
+            asks.append(Ask(Request("GetItem", body), (number,)))
+        elif keys:
+            asks += self._batches(keys, strong)
+        return asks
+
+    def _batches(self, keys: list[tuple[int, Span]], strong: bool) -> list[Ask]:
+        """BatchGetItems, each key asked for once."""
+        place, width = self._place, self._place.width
+        wanted: dict[tuple[str, str], list[int]] = {}
+        for number, span in keys:
+            values = (*span.partition, *span.prefix)
+            key = (place.partition.encode(values[:width]), place.sort.encode(values[width:]))
+            wanted.setdefault(key, []).append(number)
+        listed = list(wanted.items())
+        size = LIMITS.batch_get_items
+        return [_batch(dict(listed[start : start + size]), strong) for start in range(0, len(listed), size)]
+
+    def _range(self, span: Span) -> dict[str, Any] | None:
+        """The body of a Query, or of a Scan where no partition is given; None where nothing can match."""
+        place = self._place
+        if len(span.partition) < place.width:
+            return self._scan()
+        values: dict[str, Any] = {":pk": {"S": place.partition.encode(span.partition)}}
+        body = {**self._query, "ExpressionAttributeValues": values}
+        if self._family is not None:
+            values[":sk"] = {"S": place.sort.prefix}
+            body["KeyConditionExpression"] = f"{place.pk} = :pk AND begins_with({place.sk}, :sk)"
+            return body
+        bounds = place.sort.bounds(
+            span.prefix,
+            low=span.low,
+            high=span.high,
+            low_open=span.low_open,
+            high_open=span.high_open,
+            starts=span.starts,
+        )
+        if bounds is None:
+            return None
+        values[":low"] = {"S": bounds.low}
+        if bounds.low == bounds.high:
+            body["KeyConditionExpression"] = f"{place.pk} = :pk AND {place.sk} = :low"
+        else:
+            values[":high"] = {"S": bounds.high}
+            body["KeyConditionExpression"] = f"{place.pk} = :pk AND {place.sk} BETWEEN :low AND :high"
+        if self._descending:
+            body["ScanIndexForward"] = False
+        return body
+
+    def _scan(self) -> dict[str, Any]:
+        """A Scan, with a filter on the view's own tags."""
+        place = self._place
+        exact = not place.sort.parts and self._family is None
+        test = f"{place.sk} = :sk" if exact else f"begins_with({place.sk}, :sk)"
+        return {
+            **self._query,
+            "FilterExpression": f"begins_with({place.pk}, :pk) AND {test}",
+            "ExpressionAttributeValues": {":pk": {"S": place.partition.prefix}, ":sk": {"S": place.sort.prefix}},
+        }
+
+    # Answering
+
+    def answer(self, ask: Ask, reply: Reply) -> Answer:
+        if isinstance(reply, Exception):
+            raise reply
+        if ask.__class__ is Ask:
+            item = reply.get("Item")
+            return Answer(([self._row(item)] if item else [],))
+        if isinstance(ask, RangeAsk):
+            return self._ranged(ask, reply)
+        assert isinstance(ask, BatchAsk)
+        return self._gathered(ask, reply)
+
+    def _ranged(self, ask: RangeAsk, reply: dict[str, Any]) -> Answer:
+        items: list[Item] = reply["Items"]
+        last = reply.get("LastEvaluatedKey")
+        if self._family is not None:
+            items = ask.items + items
+            if last is not None:
+                return Answer(([],), RangeAsk(_following(ask.request, last, None), ask.spans, ask.left, items))
+            rows = self._family.rows(items)
+            return Answer((rows if ask.left is None else rows[: ask.left],))
+        row = self._row
+        rows = [row(item) for item in items]
+        if ask.left is not None and len(rows) >= ask.left:
+            return Answer((rows[: ask.left],))
+        if last is None:
+            return Answer((rows,))
+        left = None if ask.left is None else ask.left - len(rows)
+        return Answer((rows,), RangeAsk(_following(ask.request, last, left), ask.spans, left))
+
+    def _gathered(self, ask: BatchAsk, reply: dict[str, Any]) -> Answer:
+        found: dict[int, list[Row]] = {number: [] for number in ask.spans}
+        row = self._row
+        for items in reply.get("Responses", {}).values():
+            for item in items:
+                for number in ask.wanted[item[PK]["S"], item[SK]["S"]]:
+                    found[number].append(row(item))
+        more = None
+        for unread in reply.get("UnprocessedKeys", {}).values():
+            keys = [(key[PK]["S"], key[SK]["S"]) for key in unread["Keys"]]
+            more = _batch({key: ask.wanted[key] for key in keys}, bool(ask.request.body.get("ConsistentRead")))
+        return Answer([found[number] for number in ask.spans], more)
+
+
+def _batch(wanted: dict[tuple[str, str], list[int]], strong: bool) -> BatchAsk:
+    body: dict[str, Any] = {"Keys": [{PK: {"S": pk}, SK: {"S": sk}} for pk, sk in wanted]}
+    if strong:
+        body["ConsistentRead"] = True
+    spans = [number for numbers in wanted.values() for number in numbers]
+    return BatchAsk(Request("BatchGetItem", body), spans, wanted)
+
+
+def _following(request: Request, last: Any, left: int | None) -> Request:
+    body = {**request.body, "ExclusiveStartKey": last}
+    if left is not None and "Limit" in body:
+        body["Limit"] = left
+    return Request(request.operation, body)
+
+
+class _Family:
+    """Parents together with their embedded children, from the items of their partitions."""
+
+    def __init__(self, place: Place, search: Search) -> None:
+        self._parent_sk = place.sort.prefix
+        self._parent = place.decoder(search.takes)
+        self._children = []
+        for role in search.along:
+            if role not in place.children:
+                raise UnsupportedError(f"view '{search.view}' does not embed '{role}'")
+            child = place.children[role]
+            self._children.append((role, child.sort.prefix, child.decoder(tuple(child.slots))))
+
+    def rows(self, items: Sequence[Item]) -> list[Row]:
+        """The parents, each with its children in their stored order; children without a parent are left out."""
+        families: dict[str, list[Item]] = {}
+        for item in items:
+            families.setdefault(item[PK]["S"], []).append(item)
+        return [row for members in families.values() if (row := self._assembled(members)) is not None]
+
+    def _assembled(self, members: Sequence[Item]) -> Row | None:
+        parent = next((item for item in members if item[SK]["S"] == self._parent_sk), None)
+        if parent is None:
+            return None
+        row = self._parent(parent)
+        for role, prefix, decode in self._children:
+            row[role] = [decode(item) for item in members if item[SK]["S"].startswith(prefix)]
+        return row
+
+
+class DynamoDBCodec(Codec):
+    """Turns searches and edits into requests, for one design."""
+
+    atomic_edits = LIMITS.transaction_items
+
+    def __init__(self, model: Model, design: Design) -> None:
+        self.layout: Layout = layout(model, design)
+        self._writer = Writer(self.layout)
+
+    def reader(self, search: Search) -> DynamoDBReader:
+        return DynamoDBReader(self.layout.places[search.view, search.at], search)
+
+    def write(self, edits: Sequence[Edit]) -> WriteRequest:
+        return self._writer.write(edits)
+
+    def wrote(self, request: WriteRequest, reply: Reply) -> list[Row | None]:
+        return self._writer.wrote(request, reply)
+
+    def bulk(self, edits: Sequence[Edit]) -> list[BulkRequest]:  # type: ignore[override]
+        return self._writer.bulk(edits)
+
+    def settle(self) -> Proc[None]:
+        """Waits until the indexes show what was written before; they follow the table within moments."""
+        return settle(self.layout)

@@ -1,0 +1,335 @@
+"""Edits as requests: one item by PutItem, UpdateItem or DeleteItem, several by one TransactWriteItems.
+
+Every condition stands inside the request that changes the item. A transaction has a token, by which DynamoDB knows a
+repetition; it returns no items, so that what was asked for is read beside it (`WriteRequest.before` and `after`).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import ROUND_FLOOR, Context, Decimal
+from typing import Any
+
+from keyplan.engines.base import Reply, Row
+from keyplan.engines.dynamodb.conditions import Expression, test_holds, test_term
+from keyplan.engines.dynamodb.faults import ConditionError
+from keyplan.engines.dynamodb.keys import encode_timestamp
+from keyplan.engines.dynamodb.layout import PK, SK, TTL, IndexKey, Item, Layout, Place, Slot
+from keyplan.engines.dynamodb.limits import LIMITS
+from keyplan.engines.dynamodb.operations import Request
+from keyplan.engines.dynamodb.values import expiry_seconds
+from keyplan.errors import ConflictError, DesignError, EngineError, KeyplanError, RangeError, UnsupportedError
+from keyplan.model.entity import EXPIRES
+from keyplan.model.values import add
+from keyplan.plan.edits import Edit
+
+_SINGLE = {"put": "PutItem", "patch": "UpdateItem", "add": "UpdateItem", "delete": "DeleteItem"}
+_TOGETHER = {"put": "Put", "patch": "Update", "add": "Update", "delete": "Delete", "check": "ConditionCheck"}
+_MOST_INT = 2**63 - 1
+_MOST_DIGITS = Decimal(10**18 - 1)
+_MOST_FLOAT = Decimal("1e125")
+_WIDE = Context(prec=38, rounding=ROUND_FLOOR)
+
+
+@dataclass(slots=True)
+class WriteRequest(Request):
+    """Edits that are done together or not at all."""
+
+    edits: Sequence[Edit] = ()
+    places: Sequence[Place] = ()
+    before: dict[int, Request] = field(default_factory=dict)
+    """Reads that have to precede a transaction, by the edit they belong to."""
+    after: dict[int, Request] = field(default_factory=dict)
+
+    def refused(self, error: EngineError) -> Reply:
+        """What an error means for these edits: an error of ours, or a reply where nothing had to be done."""
+        if not isinstance(error, ConditionError):
+            return error
+        number = error.edit
+        edit, place = self.edits[number], self.places[number]
+        if len(self.edits) == 1 and _is_lenient(edit) and error.item is None:
+            return {}
+        return _refusal(edit, place, number, error.item)
+
+
+@dataclass(slots=True)
+class BulkRequest:
+    """Puts and deletes of many items, in batches that the port sends at once and completes."""
+
+    batches: list[list[dict[str, Any]]]
+
+
+def _refusal(edit: Edit, place: Place, number: int, item: Item | None) -> KeyplanError:
+    row = f"{place.entity} '{', '.join(str(value) for value in edit.key)}'"
+    if edit.expect == "absent":
+        return conflict(number, f"{row} exists already")
+    if item is not None:
+        beyond = _beyond(edit, place, place.decoder(tuple(place.slots))(item))
+        if beyond is not None:
+            return RangeError(f"{row}: '{beyond}' would leave the range of its type; nothing was written")
+    if edit.tests:
+        return conflict(number, f"{row} is missing, or the condition of the write does not hold")
+    return conflict(number, f"{row} does not exist")
+
+
+def conflict(edit: int, message: str) -> ConflictError:
+    """A ConflictError that knows the number of its edit."""
+    error = ConflictError(message)
+    error.edit = edit  # type: ignore[attr-defined]
+    return error
+
+
+def _beyond(edit: Edit, place: Place, entry: Row) -> str | None:
+    """The path whose sum would be out of range, if that and nothing else is why an edit was refused."""
+    expires = entry.get(EXPIRES)
+    if edit.alive_at is not None and expires is not None and expires <= edit.alive_at:
+        return None
+    if not all(test_holds(place, test, entry) for test in edit.tests):
+        return None
+    for path, amount in edit.adds.items():
+        try:
+            add(place.slots[path].type, entry[path], amount)
+        except OverflowError:
+            return path
+    return None
+
+
+def _is_lenient(edit: Edit) -> bool:
+    """A patch of whatever is there: an absent item is not made."""
+    return edit.do == "patch" and edit.expect == "any" and not edit.tests
+
+
+class Writer:
+    """Edits to requests, for one layout."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._places = layout.places
+        self._decoders: dict[int, Callable[[Item], Row]] = {}
+
+    def write(self, edits: Sequence[Edit]) -> WriteRequest:
+        places = [self._place(edit) for edit in edits]
+        if len(edits) == 1 and edits[0].do != "check":
+            edit = edits[0]
+            body = operation(places[0], edit)
+            if edit.returning and edit.do != "put":
+                body["ReturnValues"] = "ALL_OLD" if edit.do == "delete" else "ALL_NEW"
+            return WriteRequest(_SINGLE[edit.do], body, _is_repeatable(edit), edits, places)
+        if len(edits) > LIMITS.transaction_items:
+            raise UnsupportedError(f"dynamodb writes {LIMITS.transaction_items} items at once, not {len(edits)}")
+        items = [{_TOGETHER[edit.do]: operation(place, edit)} for place, edit in zip(places, edits, strict=True)]
+        body = {"TransactItems": items, "ClientRequestToken": secrets.token_hex(16)}
+        request = WriteRequest("TransactWriteItems", body, True, edits, places)
+        for number, edit in enumerate(edits):
+            if edit.returning and edit.do != "put":
+                read = Request("GetItem", {"Key": places[number].key(edit.key), "ConsistentRead": True})
+                (request.before if edit.do in ("delete", "check") else request.after)[number] = read
+        return request
+
+    def wrote(self, request: WriteRequest, reply: Reply) -> list[Row | None]:
+        if isinstance(reply, Exception):
+            raise reply
+        outcome: list[Row | None] = [None] * len(request.edits)
+        for number, edit in enumerate(request.edits):
+            if not edit.returning:
+                continue
+            place = request.places[number]
+            if edit.do == "put":
+                outcome[number] = {path: edit.values.get(path) for path in place.slots}
+                continue
+            item = reply.get("Attributes") if len(request.edits) == 1 else None
+            item = item or reply.get("read", {}).get(number)
+            if item:
+                outcome[number] = self._decoder(place)(item)
+        return outcome
+
+    def bulk(self, edits: Sequence[Edit]) -> list[BulkRequest]:
+        """Puts and deletes; of several edits of one item the last one counts."""
+        last: dict[tuple[str, str], dict[str, Any]] = {}
+        for edit in edits:
+            place = self._place(edit)
+            if edit.do == "put":
+                item = _item(place, edit)
+                write = {"PutRequest": {"Item": item}}
+            elif edit.do == "delete":
+                item = place.key(edit.key)
+                write = {"DeleteRequest": {"Key": item}}
+            else:
+                raise UnsupportedError(f"dynamodb: no '{edit.do}' in bulk")
+            last[item[PK]["S"], item[SK]["S"]] = write
+        writes = list(last.values())
+        size = LIMITS.batch_write_items
+        batches = [writes[start : start + size] for start in range(0, len(writes), size)]
+        return [BulkRequest(batches)] if batches else []
+
+    def _place(self, edit: Edit) -> Place:
+        place = self._places.get((edit.view, edit.at))
+        if place is None or place.index is not None:
+            raise UnsupportedError(f"view '{edit.view}': not kept in the table, so that nothing can be written to it")
+        return place
+
+    def _decoder(self, place: Place) -> Callable[[Item], Row]:
+        found = self._decoders.get(id(place))
+        if found is None:
+            found = self._decoders[id(place)] = place.decoder(tuple(place.slots))
+        return found
+
+
+def _is_repeatable(edit: Edit) -> bool:
+    """Whether doing an edit twice is the same as doing it once, its answer included."""
+    if edit.adds or edit.tests or edit.returning or edit.do == "add":
+        return False
+    return edit.expect == "any" or (edit.do == "patch" and edit.expect == "present")
+
+
+def operation(place: Place, edit: Edit) -> dict[str, Any]:
+    """The body of a put, update, delete or check of one item."""
+    use = Expression()
+    body: dict[str, Any] = {}
+    terms: list[str] = []
+    if edit.do == "put":
+        body["Item"] = _item(place, edit)
+    else:
+        body["Key"] = place.key(edit.key)
+        if edit.do == "patch":
+            _patch(place, edit, use, body, terms)
+        elif edit.do == "add":
+            _add(place, edit, use, body)
+    terms = [*_expectations(place, edit, use), *terms]
+    if terms:
+        body["ConditionExpression"] = " AND ".join(terms)
+        if edit.adds or _is_lenient(edit):
+            body["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+    use.into(body)
+    return body
+
+
+def _item(place: Place, edit: Edit) -> dict[str, Any]:
+    item: dict[str, Any] = place.key(edit.key)
+    values = edit.values
+    for path, slot in place.slots.items():
+        encoded = slot.encode(values.get(path))
+        if encoded is not None:
+            item[slot.attribute] = encoded
+    if place.expires:
+        expires: Any = values.get(EXPIRES)
+        if expires is not None:
+            item[TTL] = {"N": str(expiry_seconds(expires))}
+    for index in place.indexes:
+        key = _composed(place, index, values)
+        if key is not None:
+            item[index.place.pk], item[index.place.sk] = {"S": key[0]}, {"S": key[1]}
+    return item
+
+
+def _composed(place: Place, index: IndexKey, entry: Mapping[str, Any]) -> tuple[str, str] | None:
+    try:
+        return index.compose(entry)
+    except KeyError as missing:
+        raise DesignError(
+            f"view '{place.view.name}': the key in '{index.place.view.name}' depends on {missing}, which is not known here"
+        ) from None
+
+
+def _patch(place: Place, edit: Edit, use: Expression, body: dict[str, Any], terms: list[str]) -> None:
+    sets: list[str] = []
+    removes: list[str] = []
+
+    def assign(attribute: str, value: dict[str, Any] | None) -> None:
+        name = use.name(attribute)
+        if value is None:
+            removes.append(name)
+        else:
+            sets.append(f"{name} = {use.value(value)}")
+
+    for path, value in edit.values.items():
+        slot = place.slots[path]
+        assign(slot.attribute, slot.encode(value))
+        if path == EXPIRES:
+            moment: Any = value
+            assign(TTL, None if moment is None else {"N": str(expiry_seconds(moment))})
+    changed = edit.values.keys() | edit.adds.keys()
+    for index in place.indexes:
+        if not index.paths & changed:
+            continue
+        key = _composed(place, index, {**(edit.entry or {}), **edit.values})
+        assign(index.place.pk, None if key is None else {"S": key[0]})
+        assign(index.place.sk, None if key is None else {"S": key[1]})
+    for path, amount in edit.adds.items():
+        slot = place.slots[path]
+        name = use.name(slot.attribute)
+        sets.append(f"{name} = if_not_exists({name}, {use.value({'N': '0'})}) + {use.value(_number(slot, amount))}")
+        if not slot.total:
+            terms += _guard(slot, name, amount, use)
+    actions = ([f"SET {', '.join(sets)}"] if sets else []) + ([f"REMOVE {', '.join(removes)}"] if removes else [])
+    if actions:
+        body["UpdateExpression"] = " ".join(actions)
+
+
+def _add(place: Place, edit: Edit, use: Expression, body: dict[str, Any]) -> None:
+    if edit.expect != "any" or edit.tests:
+        raise UnsupportedError("dynamodb: an 'add' has no conditions")
+    actions = []
+    sums = [
+        f"{use.name(place.slots[path].attribute)} {use.value(_number(place.slots[path], amount))}"
+        for path, amount in edit.adds.items()
+    ]
+    if sums:
+        actions.append(f"ADD {', '.join(sums)}")
+    sets = []
+    for path, value in edit.values.items():
+        encoded = place.slots[path].encode(value)
+        if encoded is not None:
+            sets.append(f"{use.name(place.slots[path].attribute)} = {use.value(encoded)}")
+    if sets:
+        actions.append(f"SET {', '.join(sets)}")
+    if actions:
+        body["UpdateExpression"] = " ".join(actions)
+
+
+def _number(slot: Slot, amount: Any) -> dict[str, Any]:
+    found = slot.encode(amount)
+    assert found is not None
+    return found
+
+
+def _guard(slot: Slot, name: str, amount: Any, use: Expression) -> list[str]:
+    """A condition under which a sum stays within its type."""
+    number = Decimal(repr(amount)) if isinstance(amount, float) else Decimal(amount)
+    if slot.type.kind == "int":
+        low, high = Decimal(-_MOST_INT - 1), Decimal(_MOST_INT)
+    elif slot.type.kind == "decimal":
+        high = _MOST_DIGITS.scaleb(-slot.type.scale)
+        low = -high
+    else:
+        low, high = -_MOST_FLOAT, _MOST_FLOAT
+    if number == 0:
+        return []
+    limit = _WIDE.subtract(high if number > 0 else low, number)
+    sign = "<=" if number > 0 else ">="
+    if slot.type.kind == "float":
+        sign = sign[0]
+    term = f"{name} {sign} {use.value({'N': format(limit, 'f' if limit.adjusted() < 38 else 'e')})}"
+    return [f"(attribute_not_exists({name}) OR {term})" if low <= number <= high else term]
+
+
+def _expectations(place: Place, edit: Edit, use: Expression) -> list[str]:
+    """The terms for whether the item is there, alive, and as the tests say."""
+    moment = None
+    if edit.alive_at is not None and place.expires:
+        moment = {"S": encode_timestamp(edit.alive_at)}
+    if edit.expect == "absent":
+        if edit.tests or edit.do not in ("put", "check"):
+            raise UnsupportedError(f"dynamodb: an item that must be absent cannot be tested or changed by '{edit.do}'")
+        if moment is None:
+            return [f"attribute_not_exists({PK})"]
+        return [f"(attribute_not_exists({PK}) OR {use.name(EXPIRES)} <= {use.value(moment)})"]
+    terms = []
+    if edit.expect == "present" or edit.tests or edit.do in ("patch", "check"):
+        terms.append(f"attribute_exists({PK})")
+        if moment is not None:
+            name = use.name(EXPIRES)
+            terms.append(f"(attribute_not_exists({name}) OR {name} > {use.value(moment)})")
+    terms += [test_term(place, test, use) for test in edit.tests]
+    return terms
