@@ -33,15 +33,15 @@ from keyplan.errors import (
 )
 
 if TYPE_CHECKING:
-    from keyplan.api import apply, design, generate, load_lock, save_lock
-    from keyplan.design import document, explain
+    from keyplan.api import apply, design, explain, generate, load_lock, save_lock
+    from keyplan.design.difference import difference
+    from keyplan.design.document import document
     from keyplan.emit import emit
     from keyplan.engines import engine_names
     from keyplan.model.interchange import arguments_from_text, parse_json, row_from_json, to_plain
     from keyplan.model.load import load_model, parse_model
     from keyplan.model.model import Model
     from keyplan.model.schema import json_schema
-    from keyplan.plan.compare import compare
     from keyplan.plan.design import Design
     from keyplan.store.open import open, open_async
 
@@ -68,8 +68,8 @@ __all__ = [
     "UnsupportedError",
     "apply",
     "arguments_from_text",
-    "compare",
     "design",
+    "difference",
     "document",
     "emit",
     "engine_names",
@@ -94,12 +94,12 @@ _HOMES = {
     "Model": "keyplan.model.model",
     "apply": "keyplan.api",
     "arguments_from_text": "keyplan.model.interchange",
-    "compare": "keyplan.plan.compare",
     "design": "keyplan.api",
-    "document": "keyplan.design",
+    "difference": "keyplan.design.difference",
+    "document": "keyplan.design.document",
     "emit": "keyplan.emit",
     "engine_names": "keyplan.engines",
-    "explain": "keyplan.design",
+    "explain": "keyplan.api",
     "generate": "keyplan.api",
     "json_schema": "keyplan.model.schema",
     "load_lock": "keyplan.api",

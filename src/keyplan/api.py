@@ -9,6 +9,7 @@ from typing import Any
 
 from keyplan.data import generate as flat_rows
 from keyplan.design import design as design_for
+from keyplan.design.explain import explain as explain_design
 from keyplan.engines import engine_for_url, get_engine
 from keyplan.errors import DesignError
 from keyplan.model.entity import Entity
@@ -26,6 +27,14 @@ def design(model: Model, engine: str, *, keep: Design | None = None) -> Design:
     With `keep`, the cheapest among those that have all structures of an earlier design.
     """
     return design_for(model, get_engine(engine), keep=keep)
+
+
+def explain(model: Model, design: Design, name: str | None = None) -> dict[str, Any]:
+    """Why a design is as it is, as plain JSON: one pattern, write or structure, or everything at a glance.
+
+    A structure is explained by who needs it, and by what the best design without it would cost.
+    """
+    return explain_design(model, get_engine(design.engine), design, name)
 
 
 def generate(

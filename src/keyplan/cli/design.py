@@ -24,7 +24,7 @@ def command(model_file: str, engine: str, form: str, save: bool, keep: bool) -> 
     Example:
       keyplan design shop.yaml --engine dynamodb
     """
-    from keyplan.cli.output import as_json, changes_text, design_text
+    from keyplan.cli.output import as_json, design_text, difference_text
 
     model = read_model(model_file)
     locked = keyplan.load_lock(model, engine, stale=True)
@@ -34,10 +34,10 @@ def command(model_file: str, engine: str, form: str, save: bool, keep: bool) -> 
         found = keyplan.design(model, engine, keep=locked if keep else None)
         document = keyplan.document(model, found)
     if locked is not None:
-        document["against_lock"] = keyplan.compare(locked, found)
+        document["against_lock"] = keyplan.difference(model, locked, found)
     click.echo(as_json(document) if form == "json" else design_text(document))
     if locked is not None and form == "text":
-        click.echo(changes_text(document["against_lock"]))
+        click.echo(difference_text(document["against_lock"]))
     if save:
         click.echo(f"wrote {keyplan.save_lock(model, found)}", err=True)
     return 1 if found.unserved else 0

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 from keyplan.cli.tables import heading, number, table, width
-from keyplan.units import format_bytes, format_count
+from keyplan.units import format_bytes, format_count, format_rate
 
 Document = Mapping[str, Any]
 
@@ -84,6 +85,11 @@ def _structures(document: Document) -> list[str]:
 def _count(rows: float) -> str:
     """Rows in three digits: 300k, 1.2M."""
     return format_count(float(f"{rows:.3g}")) if rows >= 1 else number(rows)
+
+
+def _amount(value: float, noun: str) -> str:
+    """`1 row`, `20 rows`."""
+    return f"{_count(value)} {noun if value == 1 else noun + 's'}"
 
 
 def _parts(parts: Sequence[str], entity: str) -> str:
@@ -186,18 +192,124 @@ def _findings(document: Document) -> list[str]:
     return lines
 
 
-def changes_text(changes: Document) -> str:
+def difference_text(found: Document) -> str:
     """What a design changes against the lock file."""
-    if changes["same"]:
+    if found["same"]:
         return "the lock file holds the same design"
-    cost = changes["cost"]
+    cost = found["cost"]
     before, after = (_cost(cost[when], cost["unit"]) for when in ("before", "after"))
     lines = [f"against the lock file: {before} {_cost_title(cost['unit'])} before, {after} after"]
-    for what in ("added", "dropped", "served", "unserved"):
-        lines += [f"  {what}: {name}" for name in changes[what]]
-    if changes["plans"]:
-        lines.append(f"  runs differently: {', '.join(changes['plans'])}")
+    for what in ("added", "dropped"):
+        lines += [f"  {what}: {_structure(one)}" for one in found[what]]
+    lines += [f"  moved: {_structure(one['from'])}: {'; '.join(one['changes'])}" for one in found["moved"]]
+    for one in found["patterns"]:
+        lines.append(f"  {one['name']} runs differently: {'; '.join(one['after'])}")
+    lines += [f"  served now: {name}" for name in found["served"]]
+    lines += [f"  no longer served: {one['name']}: {one['reason']}" for one in found["unserved"]]
+    lines += [f"  the locked design: {lack}" for lack in cost["lacks"]]
     return "\n".join(lines)
+
+
+def _structure(told: Document) -> str:
+    return f"{told['kind']} {told['structure']}, {told['entity']} by {', '.join(told['key'])}"
+
+
+def explanation_text(found: Document) -> str:
+    """A pattern or write step by step, or what a structure is for and what it costs."""
+    match found["what"]:
+        case "pattern" | "write":
+            return "\n".join(_call(found))
+        case "transaction":
+            parts = [f"{part['name']} ×{number(part['usual'])}, at most {part['most']}" for part in found["writes"]]
+            blocks = ["\n".join(_call(part)) for part in found["writes"]]
+            return "\n\n".join([f"{found['name']}: {'; '.join(parts)}; all or none", *blocks])
+        case "structure" | "view":
+            return "\n".join(_purpose(found))
+        case _:
+            return "\n".join(_overview(found))
+
+
+def _call(found: Document) -> list[str]:
+    title = f"{found['what']} {found['name']} of {found['entity']} on {found['engine']}"
+    if not found["served"]:
+        return [title, *_unserved(found["name"], found)]
+    unit = found["unit"]
+    figures = [
+        f"{_amount(found['requests'], 'request')} in {_amount(found['round_trips'], 'round trip')}",
+        _amount(found["rows"], "row"),
+        *([format_bytes(found["bytes"])] if found["bytes"] else []),
+        *(f"{number(amount)} {name}" for name, amount in found["units"].items()),
+        f"p99 {number(found['p99_ms'], 2)} ms"
+        + (f" of {number(found['p99_budget_ms'])} ms" if found.get("p99_budget_ms") else ""),
+    ]
+    cost = f"{_cost(found['total'], unit)} {_cost_title(unit)} at {format_rate(found['rate'])}"
+    lines = [title, f"  {', '.join(figures)}", f"  {cost}" + (f", {found['how']}" if found.get("how") else "")]
+    for place, step in enumerate(found["steps"], 1):
+        lines += ["", f"{place}. {_said(step)}"]
+        for line in str(step.get("words") or "").splitlines():
+            lines += wrap(line, width(), initial_indent=" " * 5, subsequent_indent=" " * 7, drop_whitespace=True)
+    return lines
+
+
+def _said(step: Document) -> str:
+    """One step of a plan, with its figures."""
+    if step["op"] == "write":
+        counts = [_amount(step[f"{what}s"], what) for what in ("put", "delete") if step[f"{what}s"]]
+        return f"write {step['on']}: {', '.join(counts) or 'nothing'}"
+    (text,) = _steps([{**step, "for": None}])
+    notes = [
+        f"for {step['for']}" if step.get("for") else "",
+        step.get("why") or "",
+        _amount(step["requests"], "request") if step.get("requests", 0) > 1 else "",
+        _amount(step["rows"], "row") if "rows" in step else "",
+        "at the same time" if step.get("parallel") else "",
+    ]
+    return ", ".join([text, *filter(None, notes)])
+
+
+def _purpose(found: Document) -> list[str]:
+    unit = found["unit"]
+    title = _cost_title(unit)
+    lines = [
+        f"{found['kind']} {found['name']} on {found['engine']}",
+        f"  {_amount(found['rows'], 'row')}, {format_bytes(found['bytes'])}, {_cost(found['total'], unit)} {title}: "
+        f"{_cost(found['storage'], unit)} to keep, {_cost(found['upkeep'], unit)} to write",
+        f"  needed by {', '.join(found['needed_by']) or 'nothing'}",
+    ]
+    for view in found["views"]:
+        key = _parts([*view["partition"], *view["sort"]], view["entity"])
+        home = f", the home of {', '.join(view['home_of'])}" if view["home_of"] else ""
+        lines.append(f"  {view['entity']} by {key}{home}")
+        for touch in view["touched_by"]:
+            counts = ", ".join(_amount(touch[f"{what}s"], what) for what in ("put", "delete") if touch[f"{what}s"])
+            lines.append(f"    {touch['write']}: {counts}, {_cost(touch['total'], unit)} {title}")
+    without = found["without"]
+    if without["possible"]:
+        more = f"{_cost(without['more'], unit)} {title} more"
+        instead = f", with {'; '.join(without['instead'])}" if without["instead"] else ""
+        lines.append(f"  the best design without it costs {more} ({_cost(without['value'], unit)}){instead}")
+    else:
+        lines.append(f"  there is no design without it: {without['reason']}")
+    return lines
+
+
+def _overview(found: Document) -> list[str]:
+    unit = found["unit"]
+    title = _cost_title(unit)
+    rows = []
+    for structure in found["structures"]:
+        homes = [f"home of {name}" for view in structure["views"] for name in view["home_of"]]
+        why = ", ".join([*homes, *structure["because"]])
+        rows.append([f"{structure['kind']} {structure['name']}", why, _cost(structure["cost"], unit)])
+    lines = [*table(["structure", "because", title], rows, right=title, wrap="because"), ""]
+    rows = []
+    for name, plan in {**found["patterns"], **found["writes"]}.items():
+        if plan["served"]:
+            rows.append([name, ", ".join(plan["reads"]), ", ".join(plan.get("writes", ())), _cost(plan["total"], unit)])
+        else:
+            rows.append([name, f"unserved: {plan['reason']}", "", ""])
+    lines += table(["call", "reads", "writes", title], rows, right=title, wrap="reads writes")
+    return lines
 
 
 def answer_text(answer: object) -> str:

@@ -1,0 +1,116 @@
+"""design, explain and emit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from tests.cli.conftest import EXAMPLES, Keyplan, assert_fails
+from tests.cli.test_bad_models import GOOD
+
+SHOP = str(EXAMPLES / "shop.yaml")
+
+
+def same(first: Result, second: Result) -> bool:
+    """Whether two documents are equal but for the time they took."""
+    documents = [json.loads(result.stdout) for result in (first, second)]
+    for document in documents:
+        document["objective"]["seconds"] = 0
+    return documents[0] == documents[1]
+
+
+def test_the_document_is_stable(keyplan: Keyplan) -> None:
+    call = ("design", SHOP, "--engine", "sqlite", "--format", "json")
+    first, second = keyplan(*call), keyplan(*call)
+    assert same(first, second)
+    assert {"model", "engine", "objective", "structures", "patterns", "writes", "findings"} <= set(
+        json.loads(first.stdout)
+    )
+
+
+def test_the_text_has_every_structure_pattern_and_write(keyplan: Keyplan) -> None:
+    document = json.loads(keyplan("design", SHOP, "--engine", "sqlite", "--format", "json").stdout)
+    lines = keyplan("design", SHOP, "--engine", "sqlite").stdout.splitlines()
+    assert lines[0].startswith("shop on sqlite   optimal: gap 0 %")
+    assert max(map(len, lines)) <= 120
+    first_words = {line.split()[0] for line in lines if line and not line.startswith(" ")}
+    assert set(document["patterns"]) | set(document["writes"]) <= first_words
+    for structure in document["structures"]:
+        assert any(structure["name"][:30] in line for line in lines), structure["name"]
+
+
+def test_a_pattern_that_cannot_be_served_is_exit_1(keyplan: Keyplan) -> None:
+    # No key helps to add up a third of a hundred million rows within a millisecond.
+    pattern = '  bytes_since: { sum: Note.size, where: "note_id >= :start", rate: 1/s, p99: 1ms }'
+    model = GOOD.replace("count: 10k", "count: 100M").replace("text: text(200)", "size: int")
+    Path("notes.yaml").write_text(model.replace("patterns:", f"patterns:\n{pattern}"))
+    result = keyplan("design", "notes.yaml", "--engine", "sqlite")
+    assert result.exit_code == 1, result.output
+    assert "unserved: bytes_since: " in result.stdout
+    document = json.loads(keyplan("design", "notes.yaml", "--engine", "sqlite", "--format", "json").stdout)
+    assert document["patterns"]["bytes_since"]["served"] is False
+    explained = keyplan("explain", "notes.yaml", "bytes_since", "--engine", "sqlite")
+    assert "unserved: bytes_since: " in explained.stdout
+    table = keyplan("emit", "notes.yaml", "--engine", "sqlite", "--to", "patterns")
+    assert "unserved: " in table.stdout
+
+
+def test_saving_a_model_from_stdin_is_refused(keyplan: Keyplan) -> None:
+    result = keyplan("design", "-", "--engine", "sqlite", "--save", stdin=GOOD)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("stdin: a lock file stands beside its model")
+
+
+def test_a_damaged_lock_file(keyplan: Keyplan) -> None:
+    Path("notes.yaml").write_text(GOOD)
+    Path("notes.sqlite.lock.json").write_text("{")
+    line = "notes.sqlite.lock.json: this is not a lock file; make one with 'keyplan design --save'"
+    assert_fails(keyplan("emit", "notes.yaml", "--engine", "sqlite", "--to", "sql"), line)
+    assert_fails(keyplan("run", "notes.yaml", "sqlite:notes.db", "notes_of", "owner=x"), line)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("order_page", ["pattern order_page of Order", "SELECT", ", for items"]),
+        ("ship_order", ["write ship_order of Order", "atomic", "the old row"]),
+        ("Order", ["table Order on sqlite", "the home of Order", "there is no design without it"]),
+        ("ix_Order_user_created_at", ["needed by ", "the best design without it costs "]),
+    ],
+)
+def test_explain(keyplan: Keyplan, name: str, words: list[str]) -> None:
+    text = keyplan("explain", SHOP, name, "--engine", "sqlite").stdout
+    for word in words:
+        assert word in text, text
+    document = json.loads(keyplan("explain", SHOP, name, "--engine", "sqlite", "--format", "json").stdout)
+    assert document["name"] == name
+
+
+def test_explain_everything(keyplan: Keyplan) -> None:
+    text = keyplan("explain", SHOP, "--engine", "sqlite").stdout
+    assert "home of User" in text
+    assert "place_order" in text
+
+
+def test_explain_what_is_not_there(keyplan: Keyplan) -> None:
+    result = keyplan("explain", SHOP, "order_pag", "--engine", "sqlite")
+    assert_fails(result, "shop: nothing is called 'order_pag'; did you mean 'order_page'?")
+
+
+@pytest.mark.parametrize("form", ["sql", "patterns", "python"])
+def test_emit_prints_or_writes(keyplan: Keyplan, form: str) -> None:
+    printed = keyplan("emit", SHOP, "--engine", "sqlite", "--to", form)
+    assert printed.exit_code == 0
+    written = keyplan("emit", SHOP, "--engine", "sqlite", "--to", form, "--out", "made/here")
+    assert written.stdout == ""
+    (file,) = Path("made/here").iterdir()
+    assert written.stderr == f"wrote {file}\n"
+    assert file.read_text() == printed.stdout
+
+
+def test_emit_knows_its_formats(keyplan: Keyplan) -> None:
+    result = keyplan("emit", SHOP, "--engine", "sqlite", "--to", "pyton")
+    assert_fails(result, "sqlite: no format 'pyton'; did you mean 'python'?; there are patterns, python, sql")
