@@ -16,7 +16,7 @@ from keyplan.errors import DesignError
 from keyplan.model.model import Model
 from keyplan.model.values import truncate, words
 from keyplan.plan.shards import shard_of
-from keyplan.plan.view import Part, View
+from keyplan.plan.view import COPIES, Part, View
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class KeyPart:
 
     def values(self, row: Mapping[str, Any]) -> list[Any]:
         """The values that this part takes for a row: none if it is missing, several for elements and words."""
+        if self.cut == COPIES:
+            return list(range(self.ways))
         if self.ways > 1:
             key = [row[path] for path in self.hashed]
             return [] if None in key else [shard_of(key, self.ways)]
@@ -51,6 +53,8 @@ class KeyPart:
     @property
     def paths(self) -> tuple[str, ...]:
         """The paths that decide its value."""
+        if self.cut == COPIES:
+            return ()
         return self.hashed if self.ways > 1 else (self.path, *self.also)
 
 
@@ -99,7 +103,7 @@ def key_of(model: Model, view: View, at: tuple[str, ...] = ()) -> Key:
 
 def _plain(part: Part, hashed: tuple[str, ...]) -> KeyPart:
     if part.ways > 1:
-        return KeyPart("", None, part.ways, False, (), hashed)
+        return KeyPart("", part.cut, part.ways, False, (), hashed)
     return KeyPart(part.path, part.cut, 1, part.descending, part.also)
 
 

@@ -16,7 +16,7 @@ from keyplan.errors import DesignError
 from keyplan.model.model import Model
 from keyplan.model.pattern import Path
 from keyplan.plan.design import Design
-from keyplan.plan.view import Embed, Measure, View
+from keyplan.plan.view import COPIES, Embed, Measure, View
 from keyplan.store.filter import Call, Holds, compile_filter
 from keyplan.store.fold import COUNT, compile_term, term_paths
 from keyplan.store.keys import Key, KeyPart, key_of
@@ -182,6 +182,8 @@ def _place(
 
 
 def _is_exact(part: KeyPart, key: tuple[str, ...]) -> bool:
+    if part.cut == COPIES:
+        return False
     return part.ways > 1 or (part.cut is None and part.path in key)
 
 

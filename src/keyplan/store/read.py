@@ -48,6 +48,7 @@ class Read:
         self.pattern = pattern
         self.entity: Entity = model.entities[pattern.entity]
         self.binder = Binder(model, pattern)
+        self.checks = None if self.binder.groups else list(self.binder.checks.items())
         self.unserved = design.unserved.get(pattern.name)
         self.level = LEVELS.index(pattern.consistency)
         self.most = self.level
@@ -76,13 +77,22 @@ class Read:
 
     def call(self, arguments: Mapping[str, Any], now: Any, consistency: str | None, trace: Any = None) -> Call:
         """Checks the arguments of one call."""
-        args = self.binder(arguments)
+        args = self.bind(arguments)
         level = self.level
         if consistency is not None:
             level = self.level_of(consistency)
         if self.unserved is not None:
             raise UnsupportedError(f"{self.pattern.name}: this design does not serve it: {self.unserved.reason}")
         return Call(args, now, level > 0, trace)
+
+    def bind(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The parameters; what does not pass at once is left to the binder, which knows what to say."""
+        if self.checks is not None and len(arguments) == len(self.checks):
+            try:
+                return {name: check(arguments[name]) for name, check in self.checks}
+            except (KeyError, ValueError):
+                pass
+        return self.binder(arguments)
 
     def level_of(self, consistency: str) -> int:
         if consistency not in LEVELS:

@@ -79,11 +79,15 @@ class SearchNode:
         limit: int | None = None,
     ) -> Proc[list[list[Row]]]:
         """The rows for each outer row."""
+        if len(outers) == 1 and not self.drops and not self.repeats:
+            spans = self.spans.spans(call, outers[0])
+            if len(spans) == 1:
+                return (yield from self.plain(call, spans[0], after[0] if after is not None else None, limit))
         if after is not None and not any(after):
             after = None
         if self.spans.scan and len(outers) > 1 and after is None:
             return (yield from self.scan_once(call, outers, limit))
-        spans: list[Span] = []
+        spans = []
         owners: list[int] = []
         for number, outer in enumerate(outers):
             position = after[number] if after is not None else None
@@ -112,6 +116,34 @@ class SearchNode:
         if self.repeats:
             lists = [distinct(rows, self.repeats) for rows in lists]
         return lists if limit is None else [rows[:limit] for rows in lists]
+
+    def plain(self, call: Call, span: Span, position: Position | None, limit: int | None) -> Proc[list[list[Row]]]:
+        """One span of which every entry counts: the common case, and the shortest way."""
+        if position is not None:
+            left = self.spans.resume(span, self.order, position)
+            if left is None:
+                return [[]]
+            span = left
+        reader = self.reader
+        rows: list[Row] = []
+        asks = reader.ask((span,), limit, strong=call.strong)
+        while asks:
+            replies = yield [ask.request for ask in asks]
+            more: list[Ask] = []
+            read = 0
+            for ask, reply in zip(asks, replies, strict=True):
+                if isinstance(reply, Exception):
+                    raise reply
+                answer = reader.answer(ask, reply)
+                found = answer.rows[0]
+                read += len(found)
+                rows = [*rows, *found] if rows else found
+                if answer.more is not None and (limit is None or len(rows) < limit):
+                    more.append(answer.more)
+            if call.trace is not None:
+                call.trace.append({"op": self.op, "view": self.search.view, "requests": len(asks), "rows": read})
+            asks = more
+        return [rows if limit is None else rows[:limit]]
 
     def scan_once(self, call: Call, outers: Sequence[Mapping[str, Any]], limit: int | None) -> Proc[list[list[Row]]]:
         """One scan for all outer rows, in place of one each."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import product
+from random import randrange
 from typing import Any
 
 from keyplan.engines.base import Span
@@ -21,6 +22,7 @@ from keyplan.model.types import Type
 from keyplan.model.values import truncate
 from keyplan.plan.shards import shard_of
 from keyplan.plan.steps import Search
+from keyplan.plan.view import COPIES
 from keyplan.store.filter import Call, Wanted, compile_operands
 from keyplan.store.keys import Key, KeyPart
 from keyplan.store.order import Position
@@ -99,6 +101,8 @@ class Spans:
 
     def values_of(self, part: KeyPart, enumerate_ranges: bool) -> Values | None:
         """The values that a part is fixed to, or None."""
+        if part.cut == COPIES:
+            return lambda call, outer: (randrange(part.ways),)
         if part.ways > 1:
             return self.shards_of(part)
         if part.cut in ("each", "words"):

@@ -15,6 +15,7 @@ from keyplan.plan.design import Design
 from keyplan.store.core import Core
 from keyplan.store.load import Loading, load_rows
 from keyplan.store.pump import patient, run, run_async
+from keyplan.store.quick import NOT_QUICK, Quick, quick_get
 from keyplan.store.read import Read
 from keyplan.store.verify import Verification, verify
 
@@ -62,6 +63,17 @@ class PatternMethod(Method):
 
 class SyncPatternMethod(PatternMethod):
     """A pattern, sync."""
+
+    _quick: Quick | None = None
+
+    def __call__(
+        self, *, cursor: str | None = None, consistency: str | None = None, explain: bool = False, **arguments: Any
+    ) -> Any:
+        if self._quick is not None and consistency is None and cursor is None and not explain:
+            answer = self._quick(arguments)
+            if answer is not NOT_QUICK:
+                return answer
+        return self._run(self._core.read(self._read, arguments, cursor, consistency, explain))
 
     def all(
         self, *, cursor: str | None = None, consistency: str | None = None, **arguments: Any
@@ -167,6 +179,11 @@ class Store(_Common[Port]):
     """A live connection that runs a design, sync. Made by `keyplan.open`."""
 
     _pattern_method = SyncPatternMethod
+
+    def __init__(self, core: Core, port: Port) -> None:
+        super().__init__(core, port)
+        for name, read in core.reads.items():
+            self.__dict__[name]._quick = quick_get(read, port)
 
     def _run(self, proc: Proc[Any]) -> Any:
         return run(proc, self._port)
