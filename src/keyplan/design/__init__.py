@@ -8,7 +8,10 @@ from time import perf_counter
 
 from keyplan.design.assemble import Assembly
 from keyplan.design.build import Built, build_problem
+from keyplan.design.difference import difference
 from keyplan.design.document import document
+from keyplan.design.document_schema import document_schema
+from keyplan.design.explain import explain
 from keyplan.design.given import carried_over, unfit
 from keyplan.design.solve import solve
 from keyplan.design.unserved import explain_unserved
@@ -17,7 +20,7 @@ from keyplan.errors import DesignError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design, Finding
 
-__all__ = ["design", "document"]
+__all__ = ["design", "difference", "document", "document_schema", "explain"]
 
 
 def design(model: Model, engine: Engine, *, keep: Design | None = None) -> Design:

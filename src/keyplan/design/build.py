@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -28,12 +28,13 @@ from keyplan.design.needs import (
 )
 from keyplan.design.options import Goal, Options
 from keyplan.design.problem import Problem, Root
-from keyplan.design.statistics import Statistics, peak_rate
+from keyplan.design.statistics import Statistics, peak_rate, zipf_top
 from keyplan.engines.base import Engine, Kind
 from keyplan.engines.work import CostModel, Rejection, ViewFacts
 from keyplan.model.model import Model, path_of
+from keyplan.model.pattern import Param, Pattern
 from keyplan.model.write import Write
-from keyplan.plan.view import View
+from keyplan.plan.view import COPIES, View
 
 
 @dataclass
@@ -55,13 +56,13 @@ def build_problem(
     model: Model,
     engine: Engine,
     *,
-    given: Mapping[str, View] = MappingProxyType({}),
+    given: Mapping[str, Sequence[View]] = MappingProxyType({}),
     without: Set[tuple[object, ...]] = frozenset(),
 ) -> Built:
     """The whole design problem.
 
-    The `given` views are candidates as they are, whether or not they would be otherwise; views whose `view_key` is in
-    `without` are none.
+    The `given` views are candidates in the first of their forms that is one anyway, or else in the last. Views whose
+    `view_key` is in `without` are none.
     """
     statistics = Statistics(model)
     costs = engine.costs(model)
@@ -212,26 +213,28 @@ def _fitted(
             if need.entity == view.entity and need.fold is None and not view.measures:
                 used = match(model, statistics, kinds[view.kind], view, need)
                 if used is not None and not used.scan:
-                    share = max(pattern.traffic.top or 0.0, facts.hottest_share(view))
-                    readers += peak_rate(pattern.traffic) * share
+                    readers = max(readers, heat_of(statistics, pattern))
         fitted = costs.fit(view, facts.of(view, readers))
         if isinstance(fitted, Rejection):
             continue
         if any(_is_optional(model, view, embed.role) for embed in view.embeds):
             continue
-        views[view.name] = fitted
-        found[view.name] = facts.of(fitted, readers)
+        for variant in (fitted, *costs.variants(fitted, facts.of(fitted, readers))):
+            name = view.name if variant is fitted else f"v{len(candidates) + len(views)}"
+            views[name] = replace(variant, name=name)
+            found[name] = facts.of(variant, readers)
     return views, found
 
 
 def _add_given(
-    facts: Facts, views: dict[str, View], found: dict[str, ViewFacts], given: Mapping[str, View]
+    facts: Facts, views: dict[str, View], found: dict[str, ViewFacts], given: Mapping[str, Sequence[View]]
 ) -> dict[str, str]:
     """Adds views that have to be there to the candidates, and says what they are called there."""
     known = {identity(view): name for name, view in views.items()}
     number = max((int(name[1:]) for name in views), default=-1)
     names = {}
-    for label, view in given.items():
+    for label, forms in given.items():
+        view = next((form for form in forms if identity(form) in known), forms[-1])
         if identity(view) not in known:
             number += 1
             name = f"v{number}"
@@ -240,6 +243,28 @@ def _add_given(
             found[name] = facts.of(views[name])
         names[label] = known[identity(view)]
     return names
+
+
+def heat_of(statistics: Statistics, pattern: Pattern) -> float:
+    """How often per second, at its peak, a pattern asks for the same thing: by its own, its entity's or its
+    parameters' skew."""
+    entity = statistics.model.entities[pattern.entity]
+    share = pattern.traffic.top or 0.0
+    skew = pattern.traffic.skew or entity.skew
+    if not share and skew:
+        share = zipf_top(statistics.rows(pattern.entity), skew)
+    if not share and entity.top:
+        share = entity.top
+    if not share:
+        shares = [
+            statistics.hottest_share(pattern.entity, c.path, c.cut)
+            for c in pattern.where
+            if c.op == "="
+            and isinstance(c.operands[0], Param)
+            and not statistics.model.is_many(pattern.entity, c.path.roles)
+        ]
+        share = min(shares, default=1.0)
+    return peak_rate(pattern.traffic) * share
 
 
 def _is_optional(model: Model, view: View, role: str) -> bool:
@@ -255,6 +280,8 @@ def is_home(model: Model, kinds: Mapping[str, Kind], view: View) -> bool:
         return False
     paths = set()
     for part in view.parts:
+        if part.cut == COPIES:
+            return False  # copies are for reading; a home is where a row is written
         if part.ways > 1:
             continue
         path = path_of(part.path, model, view.entity)
@@ -339,7 +366,8 @@ def _roots(model: Model, statistics: Statistics, options: Options) -> tuple[list
     roots: list[Root] = []
     unserved: dict[str, list[str]] = {}
     for name, pattern in model.patterns.items():
-        goals = [("pattern", options.root(need_of_pattern(model, pattern), pattern.p99_ms))]
+        heat = heat_of(statistics, pattern)
+        goals = [("pattern", options.root(need_of_pattern(model, pattern), pattern.p99_ms, heat))]
         if pattern.kind == "rank":
             goals.append(("target", options.root(rank_target_need(model, pattern), pattern.p99_ms)))
         missing = [reason for _, goal in goals if not goal.options for reason in goal.rejections or ["no view can"]]

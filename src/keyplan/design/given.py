@@ -12,12 +12,13 @@ from dataclasses import replace
 
 from keyplan.design.candidates import _ordered
 from keyplan.design.facts import Facts
-from keyplan.design.needs import term_paths
+from keyplan.design.needs import select_paths, term_paths
 from keyplan.engines.base import Kind
 from keyplan.engines.work import CostModel, Rejection
 from keyplan.model.model import Model, path_of
 from keyplan.plan.design import Design
 from keyplan.plan.view import Embed, View
+from keyplan.plan.walk import searches
 
 
 def view_key(view: View) -> tuple[object, ...]:
@@ -31,16 +32,22 @@ def identity(view: View) -> View:
     return replace(view, name="", base="")
 
 
-def carried_over(model: Model, kinds: Mapping[str, Kind], locked: Design) -> tuple[dict[str, View], dict[str, str]]:
-    """The locked views as they would be under this model, by name, and why the others cannot be kept."""
-    views: dict[str, View] = {}
+def carried_over(
+    model: Model, kinds: Mapping[str, Kind], locked: Design
+) -> tuple[dict[str, tuple[View, ...]], dict[str, str]]:
+    """The locked views as they would be under this model, by name, and why the others cannot be kept.
+
+    A view that carries copies for engine-kept views over it has two forms: without them, and as it is.
+    """
+    views: dict[str, tuple[View, ...]] = {}
     lost: dict[str, str] = {}
     for name, view in locked.views.items():
         reason = _lost(model, kinds, view)
         if reason:
             lost[name] = reason
         else:
-            views[name] = _today(model, locked, view)
+            forms = (_unburdened(model, locked, view), view)
+            views[name] = tuple(dict.fromkeys(_today(model, locked, form) for form in forms))
     return views, lost
 
 
@@ -93,6 +100,38 @@ def _exists(model: Model, entity: str, path: str) -> bool:
     return True
 
 
+def _unburdened(model: Model, locked: Design, view: View) -> View:
+    """The view without the copies that it carries only for the engine-kept views over it: no plan takes them from it."""
+    over = [other for other in locked.views.values() if other.base == view.name]
+    if not over:
+        return view
+
+    def keep(entity: str, at: tuple[str, ...], holds: tuple[str, ...]) -> tuple[str, ...]:
+        burden = {path for other in over if other.entity == entity for path in _copies(other.holds)}
+        burden |= {part.path for other in over if other.entity == entity for part in other.parts if part.path}
+        burden &= set(_copies(holds))
+        burden -= _taken(model, locked, view.name, at) if burden else set()
+        return tuple(path for path in holds if path not in burden)
+
+    embeds = tuple(replace(e, holds=keep(e.entity, (e.role,), e.holds)) for e in view.embeds)
+    return replace(view, holds=keep(view.entity, (), view.holds), embeds=embeds)
+
+
+def _taken(model: Model, locked: Design, name: str, at: tuple[str, ...]) -> set[str]:
+    """The paths that plans take from the entries of a view, or from what is kept with them."""
+    taken: set[str] = set()
+    for plan in locked.plans.values():
+        for node in (plan.node, *([plan.target] if plan.target is not None else [])):
+            for search in searches(node):
+                if search.view == name and search.at == at:
+                    taken |= set(search.takes)
+                elif search.view == name and at and search.at == at[:-1] and at[-1] in search.along:
+                    entity = locked.views[name].embed_at(at)
+                    assert entity is not None
+                    taken |= select_paths(model, entity.entity, search.along[at[-1]])[0]
+    return taken
+
+
 def _today(model: Model, locked: Design, view: View) -> View:
     holds = _held(model, locked, view.entity, view.holds) if not view.measures else ()
     return replace(view, base="", holds=holds, embeds=tuple(_embed_today(model, locked, e) for e in view.embeds))
@@ -117,5 +156,12 @@ def _whole_row(locked: Design, entity: str) -> set[str]:
     name, at = locked.homes[entity]
     embed = locked.views[name].embed_at(at)
     holds = embed.holds if embed is not None else locked.views[name].holds
-    # A dotted path is a copy if its reference is a column; otherwise it is one of the columns of a composite reference.
-    return {path for path in holds if "." not in path or path.partition(".")[0] not in holds}
+    return set(holds) - set(_copies(holds))
+
+
+def _copies(holds: tuple[str, ...]) -> tuple[str, ...]:
+    """The paths that are copied from other rows.
+
+    A dotted path is a copy if its reference is a column; otherwise it is one of the columns of a composite reference.
+    """
+    return tuple(path for path in holds if "." in path and path.partition(".")[0] in holds)

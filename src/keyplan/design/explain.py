@@ -1,0 +1,256 @@
+"""Why a design is as it is: how each pattern and write runs in the engine's own words, and what each structure is for.
+
+Everything comes back as plain JSON; the command line turns it into text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from keyplan.design.build import build_problem
+from keyplan.design.describe import condition_text
+from keyplan.design.difference import repriced
+from keyplan.design.document import document, short
+from keyplan.design.facts import Facts
+from keyplan.design.given import identity, view_key
+from keyplan.design.solve import solve
+from keyplan.design.statistics import Statistics
+from keyplan.engines.base import Engine
+from keyplan.errors import ArgumentError, nearest
+from keyplan.model.model import Model
+from keyplan.plan.design import Design
+from keyplan.plan.steps import Node, Search
+from keyplan.plan.view import View
+from keyplan.plan.walk import searches
+
+Document = dict[str, Any]
+
+
+def explain(model: Model, engine: Engine, design: Design, name: str | None = None) -> Document:
+    """One pattern, write, transaction, structure or view of a design; without a name, everything at a glance.
+
+    A structure is explained by who needs it, what it costs, and what the best design without it would cost, which is
+    found by solving again.
+    """
+    explained = _Explanation(model, engine, design)
+    if name is None:
+        return explained.overview()
+    if name in model.patterns:
+        return explained.pattern(name)
+    if name in model.writes:
+        return explained.write(name)
+    if name in model.transactions:
+        return explained.transaction(name)
+    for structure in explained.whole["structures"]:
+        if structure["name"] == name:
+            return explained.structure(structure, structure["views"], "structure")
+    for structure in explained.whole["structures"]:
+        for view in structure["views"]:
+            if view["name"] == name:
+                return explained.structure(structure, [view], "view")
+    known = [*model.calls, *(structure.name for structure in design.structures), *design.views]
+    hint = nearest(name, known)
+    raise ArgumentError(
+        f"{model.name}: nothing is called '{name}'{hint or '; explain without a name lists everything'}"
+    )
+
+
+class _Explanation:
+    def __init__(self, model: Model, engine: Engine, design: Design) -> None:
+        self.model = model
+        self.engine = engine
+        self.design = design
+        self.whole = document(model, design)
+        self.head = {"model": model.name, "engine": engine.name, "unit": design.objective.unit}
+
+    # patterns and writes
+
+    def pattern(self, name: str) -> Document:
+        found = self.whole["patterns"][name]
+        head = {**self.head, "what": "pattern", "name": name, "entity": self.model.patterns[name].entity}
+        if not found["served"]:
+            return {**head, **found}
+        plan = self.design.plans[name]
+        words = iter([self._words(search) for search in searches(plan.node)])
+        steps = [{**step, "words": next(words, "")} if step.get("view") else step for step in found["steps"]]
+        if plan.target is not None:
+            steps = [*self._target(plan.target), *steps]
+        return {**head, **found, "steps": steps}
+
+    def _target(self, node: Node) -> list[Document]:
+        """The lookup of the row whose rank is asked for."""
+        where = self._structure_of
+        return [
+            {
+                "op": "get",
+                "view": search.view,
+                "on": where(search.view),
+                "where": [condition_text(condition) for condition in search.given],
+                "why": "the row whose rank is asked for",
+                "words": self._words(search),
+            }
+            for search in searches(node)
+        ]
+
+    def write(self, name: str) -> Document:
+        found = self.whole["writes"][name]
+        write = self.model.writes[name]
+        head = {**self.head, "what": "write", "name": name, "entity": write.entity, "kind": write.kind}
+        if not found["served"]:
+            return {**head, **found}
+        known = self._lookups(name)
+        steps = []
+        for step in found["steps"]:
+            told = known.get((step.get("view"), tuple(step.get("where", ())))) if step["op"] != "write" else None
+            steps.append({**step, "words": told} if told else step)
+        scale = write.traffic.rate * self.design.objective.per_second
+        touches = [
+            {**told, "total": short(touch.cost * scale)}
+            for told, touch in zip(found["touches"], self.design.writes[name].touches, strict=True)
+        ]
+        return {**head, **found, "steps": steps, "touches": touches}
+
+    def _lookups(self, name: str) -> dict[tuple[str, tuple[str, ...]], str]:
+        """The reads that a write may make, by view and conditions, in the engine's words."""
+        find = self.design.writes[name].find
+        nodes = [*([find] if find is not None else []), *self.design.rows.values(), *self.design.dependents.values()]
+        found: dict[tuple[str, tuple[str, ...]], str] = {}
+        for node in nodes:
+            for search in searches(node):
+                view = self.design.views[search.view]
+                where = tuple(condition_text(condition) for condition in (*view.where, *search.given))
+                if (search.view, where) not in found:
+                    found[(search.view, where)] = self._words(search)
+        return found
+
+    def _words(self, search: Search) -> str:
+        return self.engine.words(self.model, self.design, search)
+
+    def transaction(self, name: str) -> Document:
+        parts = self.model.transactions[name].parts
+        return {
+            **self.head,
+            "what": "transaction",
+            "name": name,
+            "writes": [{**self.write(part.write), "usual": part.usual, "most": part.most} for part in parts],
+        }
+
+    # structures
+
+    def structure(self, structure: Document, views: Sequence[Document], what: str) -> Document:
+        told = [self._view(view) for view in views]
+        return {
+            **self.head,
+            "what": what,
+            "name": structure["name"] if what == "structure" else views[0]["name"],
+            "kind": structure["kind"],
+            "structure": structure["name"],
+            "settings": structure["settings"],
+            "views": told,
+            "needed_by": list(dict.fromkeys(name for view in told for name in view["because"])),
+            "rows": sum(view["rows"] for view in told),
+            "bytes": sum(view["bytes"] for view in told),
+            "storage": short(sum(view["storage"] for view in told)),
+            "upkeep": short(sum(view["upkeep"] for view in told)),
+            "total": short(sum(view["storage"] + view["upkeep"] for view in told)),
+            "without": self._without([self.design.views[view["name"]] for view in told]),
+        }
+
+    def _view(self, told: Document) -> Document:
+        view = self.design.views[told["name"]]
+        touched = []
+        for name, plan in self.design.writes.items():
+            scale = self.model.writes[name].traffic.rate * self.design.objective.per_second
+            for touch in plan.touches:
+                if touch.view == view.name:
+                    puts, deletes, cost = short(touch.puts), short(touch.deletes), short(touch.cost * scale)
+                    touched.append({"write": name, "puts": puts, "deletes": deletes, "total": cost})
+        facts = Facts(self.model, Statistics(self.model)).of(view)
+        return {
+            **told,
+            "home_of": self._homes(view.name),
+            "touched_by": touched,
+            "storage": short(self.engine.costs(self.model).keep(view, facts)),
+            "upkeep": short(sum(touch["total"] for touch in touched)),
+        }
+
+    def _homes(self, view: str) -> list[str]:
+        return [entity for entity, (name, _) in self.design.homes.items() if name == view]
+
+    def _structure_of(self, view: str) -> str:
+        return next((s.name for s in self.design.structures if view in s.views), "")
+
+    def _without(self, views: Sequence[View]) -> Document:
+        """The best design that has none of these views nor any other under the same key."""
+        now = repriced(self.model, self.engine, self.design)
+        built = build_problem(self.model, self.engine, without={view_key(view) for view in views})
+        unserved = [name for name in built.unserved if name not in self.design.unserved]
+        solution = solve(built.problem) if not unserved else None
+        if solution is None:
+            lacking = [text for text, names in built.problem.required if not names]
+            reasons = [f"'{name}' could not be served" for name in unserved]
+            reasons += [f"there would be no {text.partition(' ')[2]}" for text in lacking]
+            return {"possible": False, "reason": ", ".join(dict.fromkeys(reasons)) or "nothing could replace it"}
+        present = {identity(view) for view in self.design.views.values()}
+        chosen = [view for name, view in built.problem.views.items() if name in solution.chosen]
+        return {
+            "possible": True,
+            "value": short(solution.value),
+            "now": short(now.value),
+            "more": short(solution.value - now.value),
+            "gap": short(solution.gap),
+            "instead": [view_text(view) for view in chosen if identity(view) not in present],
+        }
+
+    # everything
+
+    def overview(self) -> Document:
+        structures = []
+        for structure in self.whole["structures"]:
+            views = [
+                {
+                    **{key: view[key] for key in ("name", "entity", "because", "rows", "bytes", "cost")},
+                    "home_of": self._homes(view["name"]),
+                    "key": [*view["partition"], *view["sort"]],
+                }
+                for view in structure["views"]
+            ]
+            structures.append(
+                {
+                    "name": structure["name"],
+                    "kind": structure["kind"],
+                    "because": list(dict.fromkeys(name for view in views for name in view["because"])),
+                    "bytes": sum(view["bytes"] for view in views),
+                    "cost": short(sum(view["cost"] for view in views)),
+                    "views": views,
+                }
+            )
+        return {
+            **self.head,
+            "what": "overview",
+            "objective": self.whole["objective"],
+            "structures": structures,
+            "patterns": {name: self._glance(found) for name, found in self.whole["patterns"].items()},
+            "writes": {name: self._glance(found) for name, found in self.whole["writes"].items()},
+        }
+
+    def _glance(self, found: Mapping[str, Any]) -> Document:
+        if not found["served"]:
+            return dict(found)
+        reads = [step["on"] for step in found["steps"] if step.get("on") and step["op"] != "write"]
+        glance = {"served": True, "reads": list(dict.fromkeys(reads))}
+        if "touches" in found:
+            glance["writes"] = list(dict.fromkeys(touch["on"] for touch in found["touches"]))
+        kept = ("requests", "round_trips", "rows", "rate", "total", "p99_ms", "p99_budget_ms", "how")
+        return {**glance, **{key: found[key] for key in kept if key in found}}
+
+
+def view_text(view: View) -> str:
+    """A view in one line: `index of Order by user, created_at, order_id`."""
+    text = f"{view.kind} of {view.entity} by {', '.join(str(part) for part in view.parts)}"
+    if view.where:
+        text += f" where {' and '.join(condition_text(condition) for condition in view.where)}"
+    if view.measures:
+        text += f" with {', '.join(measure.name for measure in view.measures)}"
+    return text + "".join(f" with {embed.role}" for embed in view.embeds)
