@@ -10,7 +10,7 @@ from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Path
 from keyplan.model.types import Type
 from keyplan.model.values import average_bytes
-from keyplan.plan.view import Embed, Part, View
+from keyplan.plan.view import COPIES, Embed, Part, View
 
 FIXED_BYTES = {"int": 8, "decimal": 8, "float": 8, "bool": 1, "date": 10, "timestamp": 24, "uuid": 36, "ulid": 26}
 
@@ -38,7 +38,9 @@ class Facts:
         many = 1.0
         for part in view.parts:
             path = Path((), part.path)
-            if part.cut == "each":
+            if part.cut == COPIES:
+                many *= part.ways
+            elif part.cut == "each":
                 many *= max(1.0, self.model.column(view.entity, path).type.size)
             elif part.cut == "words":
                 many *= ASSUMED_WORDS * (1 + len(part.also))
@@ -156,7 +158,8 @@ class Facts:
             shares.append(self.statistics.hottest_share(view.entity, path, part.cut))
         share = min(shares)
         for part in view.partition:
-            share /= part.ways
+            if part.cut != COPIES:
+                share /= part.ways
         return share
 
     def key_bytes(self, entity: str, parts: Sequence[Part], *, most: bool = False) -> float:

@@ -9,7 +9,7 @@ from keyplan.design.statistics import CUT_SECONDS, Statistics
 from keyplan.engines.base import Kind
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Condition, Order
-from keyplan.plan.view import Part, View
+from keyplan.plan.view import COPIES, Part, View
 
 RANGES = ("<", "<=", ">", ">=", "between", "begins_with")
 PRESENCE = ("=", "in", "!=", *RANGES, "contains", "present", "search")
@@ -81,6 +81,9 @@ def match(
         by_key.setdefault((str(condition.path), condition.cut), []).append(condition)
 
     used: list[Condition] = []
+    known_key = all(
+        any(c.op == "=" for c in by_key.get((column, None), ())) for column in model.entities[view.entity].key
+    )
     spans = most_spans = 1.0
     bound: set[str] = set()
     all_bound = True
@@ -89,8 +92,9 @@ def match(
     position = 0
     for position, part in enumerate(parts):
         if part.ways > 1:
-            spans *= part.ways
-            most_spans *= part.ways
+            if part.cut != COPIES and not known_key:
+                spans *= part.ways
+                most_spans *= part.ways
             continue
         found = _equality(by_key, part)
         if found is None:
@@ -115,7 +119,7 @@ def match(
     tail = parts[position:]
     if tail and not all_bound:
         used.extend(condition for condition in _range(by_key, tail[0]) if condition not in used)
-    get = all_bound and all(part.ways == 1 for part in parts)
+    get = all_bound and (known_key or all(part.ways == 1 for part in parts))
     scan = not used and not get and not _is_small_partition(view, kind)
     if any(part.cut in ("each", "words") for part in tail):
         return None  # entries would repeat rows

@@ -34,6 +34,8 @@ from keyplan.plan.view import Embed, View
 
 NO_LIMIT_MS = 1e9
 DEEPEST = 5
+MANY_MORE = 3.0
+"""Where a pattern states its `rows`, a slow call is taken to match this many times as many."""
 
 
 @dataclass(frozen=True)
@@ -139,12 +141,17 @@ class Options:
                 if embed.limit is None:
                     self.places[embed.entity].append((view, at))
         self.goals: list[Goal] = []
+        self._heat = 0.0
         self._memo: dict[tuple[object, ...], Goal] = {}
         self._prepared: dict[Need, tuple[list[Way], list[str]]] = {}
 
-    def root(self, need: Need, budget_ms: float | None) -> Goal:
-        """The goal of a pattern or of a write's lookup, with everything below it."""
+    def root(self, need: Need, budget_ms: float | None, heat: float = 0.0) -> Goal:
+        """The goal of a pattern or of a write's lookup, with everything below it.
+
+        `heat`: how often per second, at the peak, the same rows are asked for.
+        """
         self._memo = {}
+        self._heat = heat
         return self._goal(need, 1.0, budget_ms or NO_LIMIT_MS, 0)
 
     def _goal(self, need: Need, times: float, budget_ms: float, depth: int) -> Goal:
@@ -180,6 +187,11 @@ class Options:
     def _searched(self, goal: Goal, way: Way, depth: int) -> None:
         """One option: a prepared way, if there is time for it and for what it lacks."""
         need = goal.need
+        if depth == 0 and self._heat:
+            reason = self.costs.too_hot(way.work, self._heat)
+            if reason:
+                goal.rejections.append(reason)
+                return
         cost = self._timed(way.work, goal, way.cost)
         if cost.p99_ms > goal.budget_ms:
             goal.rejections.append(
@@ -247,7 +259,7 @@ class Options:
         exact = limit is not None and not found.left and not found.filter
         most = float(limit or 0) if exact else max(entries / found.spans, 1.0 if found.get else found.most)
         if need.at_least and not exact:
-            most = min(most, max(entries, need.at_least) * 10)
+            most = min(most, max(entries, need.at_least) * MANY_MORE)
         if found.scan and not self.costs.scans(facts, most):
             refused.append(f"only a scan of {facts.rows:.3g} rows of '{need.entity}' would find them")
             return None

@@ -49,7 +49,7 @@ class ViewFacts:
     hottest_writes: float
     """Peak entries written per second in the hottest partition."""
     hottest_reads: float
-    """Peak requests per second that read the hottest partition, by the patterns that may use it."""
+    """Peak requests per second for the same entries, of the hottest pattern that may use the view."""
     embeds: Mapping[str, EmbedFacts] = field(default_factory=dict)
     """Per dotted role chain."""
     key_bytes_most: float = 0.0
@@ -171,6 +171,14 @@ class CostModel(ABC):
     def scans(self, facts: ViewFacts, entries: float) -> bool:
         """Whether a pattern may read so many entries of a view without any condition on its key."""
         return False
+
+    def variants(self, view: View, facts: ViewFacts) -> Sequence[View]:
+        """Further forms of a view that fits: copies of hot entries, for one."""
+        return ()
+
+    def too_hot(self, work: Work, per_second: float) -> str:
+        """Why a search cannot be done so often at the same place; empty if it can."""
+        return ""
 
     def settings(self, views: Sequence[View]) -> Mapping[str, object]:
         """The engine's global choices for a design, such as a billing mode."""

@@ -18,6 +18,10 @@ from dataclasses import dataclass
 from keyplan.model.pattern import Condition, Term
 
 
+COPIES = "copies"
+"""The cut of a part that spreads the reads of a hot entry: the entry is kept under every number below `ways`."""
+
+
 @dataclass(frozen=True)
 class Part:
     """One part of a key: a value, a truncated value, each element of a set, each word of a text, or a shard."""
@@ -27,13 +31,16 @@ class Part:
     cut: str | None = None
     """A truncation (`day`), or `each` (one entry per element of the set), or `words` (one per word)."""
     ways: int = 1
-    """More than 1: a shard number below it, from the hash of the entity's key."""
+    """More than 1: a shard number below it, from the hash of the entity's key; with the cut `copies`, one entry for
+    every number below it, of which a read takes any."""
     descending: bool = False
     """Stored in inverted order, for orders of mixed directions."""
     also: tuple[str, ...] = ()
     """words: the further fields whose words count."""
 
     def __str__(self) -> str:
+        if self.cut == COPIES:
+            return f"copy of {self.ways}"
         if self.ways > 1:
             return f"shard of {self.ways}"
         text = f"{self.cut}({', '.join((self.path, *self.also))})" if self.cut else self.path

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import ceil
 
 from keyplan.engines.dynamodb.fit import entry_bytes, fit, projection_of
 from keyplan.engines.dynamodb.limits import GB, LATENCIES, LIMITS, MB, MONTH_SECONDS, PRICES
 from keyplan.engines.work import Cost, CostModel, Couplings, LinearRow, Rejection, TouchWork, ViewFacts, Work
 from keyplan.model.model import Model
-from keyplan.plan.view import View
+from keyplan.plan.view import COPIES, Part, View
 
 INDEX_COST = 0.1
 """Dollars a month that an index is thought to cost by being there, so that equal designs have fewer of them."""
+HEADROOM = 0.8
+"""The share of a partition's throughput that copies are made for: their load is not perfectly even."""
+MOST_COPIES = 50
 PROJECTIONS = ("ALL", "INCLUDE", "KEYS_ONLY")
 
 
@@ -63,6 +67,29 @@ class DynamoDBCosts(CostModel):
             copies = sum(size for path, size in work.facts.value_bytes.items() if "." in path)
             units += copies / LIMITS.write_unit_bytes * (work.puts + work.moves)
         return Cost(units * PRICES.on_demand_per_write_unit, {"write units": units}, LATENCIES.put_ms)
+
+    def variants(self, view: View, facts: ViewFacts) -> Sequence[View]:
+        """Copies under several partition keys, of which each read takes one, for entries that are read too often."""
+        if view.kind != "table" or view.unique or view.measures or view.embeds or any(p.ways > 1 for p in view.parts):
+            return ()
+        units = max(1.0, ceil(entry_bytes(view, facts) / LIMITS.read_unit_bytes)) * LIMITS.eventual_read_factor
+        needed = ceil(facts.hottest_reads * units / (LIMITS.partition_reads_per_second * HEADROOM))
+        if needed <= 1 or needed > MOST_COPIES:
+            return ()
+        return (replace(view, partition=(*view.partition, Part("", COPIES, needed))),)
+
+    def too_hot(self, work: Work, per_second: float) -> str:
+        units = self.read(replace(work, requests=1.0)).units["read units"]
+        ways = 1
+        for part in work.view.partition:
+            ways *= part.ways if part.cut == COPIES else 1
+        load = per_second * units / ways
+        if load <= LIMITS.partition_reads_per_second:
+            return ""
+        return (
+            f"the hottest key would take {load:.0f} read units/s of {LIMITS.partition_reads_per_second} "
+            "that a partition has"
+        )
 
     def keep(self, view: View, facts: ViewFacts) -> float:
         size = (entry_bytes(view, facts) + LIMITS.storage_overhead_bytes) * facts.rows
