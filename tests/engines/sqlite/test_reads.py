@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keyplan.engines.base import Span
@@ -180,6 +180,7 @@ def mixed_key(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("descending", [False, True])
+@settings(deadline=None)
 @given(data=st.data())
 def test_bounds_over_inverted_parts_are_in_the_order_of_the_key(
     made: Lab, descending: bool, data: st.DataObject
@@ -301,10 +302,8 @@ def test_the_schema_is_a_script_that_runs(made: Lab) -> None:
     (name,) = ENGINE.emit(made.model, made.design, "sql")
     script = ENGINE.emit(made.model, made.design, "sql")[name]
     assert name == "little.sql"
-    assert (
-        'CREATE INDEX "ix_Order_created_at_where_status" ON "Order" ("created_at", "order_id") WHERE "status" = \'pending\';'
-        in script
-    )
+    index = 'CREATE INDEX "ix_Order_created_at_where_status" ON "Order" ("created_at", "order_id")'
+    assert f"{index} WHERE \"status\" = 'pending';" in script
     assert '"total" INTEGER NOT NULL CONSTRAINT' in script
     with pytest.raises(UnsupportedError, match="no format 'sq'; did you mean 'sql'"):
         ENGINE.emit(made.model, made.design, "sq")

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keyplan.engines.sqlite import sql
@@ -71,6 +71,7 @@ def through(type: Type, values: list[Any], order: str = "n") -> list[Any]:
 
 
 @pytest.mark.parametrize("name", [*SCALARS, *OTHERS])
+@settings(deadline=None)
 @given(data=st.data())
 def test_values_come_back_as_they_went_in(name: str, data: st.DataObject) -> None:
     type, some = {**SCALARS, **OTHERS}[name]
@@ -84,6 +85,7 @@ def test_values_come_back_as_they_went_in(name: str, data: st.DataObject) -> Non
 
 
 @pytest.mark.parametrize("name", SCALARS)
+@settings(deadline=None)
 @given(data=st.data())
 def test_values_order_in_sqlite_as_in_the_language(name: str, data: st.DataObject) -> None:
     type, some = SCALARS[name]
@@ -111,6 +113,7 @@ def test_a_decoded_uuid_is_like_any_other() -> None:
 
 
 @pytest.mark.parametrize("cut", ["minute", "hour", "day", "week", "month", "year"])
+@settings(deadline=None)
 @given(moment=MOMENTS)
 def test_truncations_of_timestamps_are_exact(cut: str, moment: datetime) -> None:
     wanted = truncate(moment, cut)
@@ -122,6 +125,7 @@ def test_truncations_of_timestamps_are_exact(cut: str, moment: datetime) -> None
 
 
 @pytest.mark.parametrize("cut", ["day", "week", "month", "year"])
+@settings(deadline=None)
 @given(day=st.dates(min_value=date(1, 1, 8)))
 def test_truncations_of_dates_are_exact(cut: str, day: date) -> None:
     encode = value_encoder(Slot("", Type("date")))
@@ -130,6 +134,7 @@ def test_truncations_of_dates_are_exact(cut: str, day: date) -> None:
     assert found == encode(truncate(day, cut))
 
 
+@settings(deadline=None)
 @given(TEXTS, st.lists(TEXTS))
 def test_the_successor_bounds_exactly_what_starts_so(prefix: str, others: list[str]) -> None:
     above = sql.successor(prefix)
@@ -138,6 +143,7 @@ def test_the_successor_bounds_exactly_what_starts_so(prefix: str, others: list[s
         assert inside == other.startswith(prefix)
 
 
+@settings(deadline=None)
 @given(st.integers(-(10**30), 10**30), st.integers(-(10**30), 10**30))
 def test_kept_sums_are_exact_beyond_64_bits(old: int, more: int) -> None:
     slot = Slot("v", Type("int"), nullable=False, sum=True)
