@@ -34,6 +34,8 @@ def remember(at: Callable[[int], object], size: int) -> Callable[[int], object]:
     def get(number: int) -> object:
         value = known.get(number)
         if value is None:
+            if len(known) >= REMEMBERED:
+                known.clear()
             value = known[number] = at(number)
         return value
 

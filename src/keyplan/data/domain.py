@@ -11,7 +11,7 @@ from uuid import UUID
 
 from keyplan.data.numbers import GOLDEN, MASK, mix
 from keyplan.data.text import numbered, phrases, sizes
-from keyplan.model.identifiers import ulid_of
+from keyplan.model.identifiers import ulid_of, uuid_of
 from keyplan.model.types import Type
 from keyplan.model.values import average_bytes, most_bytes
 
@@ -50,6 +50,7 @@ def moment(ms: int) -> datetime:
     return EPOCH + timedelta(0, 0, 0, _FIRST_MS if ms < 0 else _LAST_MS)
 
 
+LAST = datetime(9999, 12, 31, 23, 59, 59, 999000, UTC)
 _FIRST_MS = -(date(1970, 1, 1).toordinal() - 1) * DAY_MS
 _LAST_MS = (date(9999, 12, 31).toordinal() - date(1970, 1, 1).toordinal() + 1) * DAY_MS - 1
 
@@ -75,7 +76,7 @@ def domain(type: Type, wanted: int, span: Span, seed: int, name: str = "") -> Do
     if kind == "timestamp":
         return _timestamps(wanted, span, seed)
     if kind == "uuid":
-        return Domain(2**62, lambda number: uuid_of(number ^ seed))
+        return Domain(2**62, lambda number: hashed_uuid(number ^ seed))
     if kind == "ulid":
         return Domain(2**40, _ulids(wanted, span, seed))
     if kind == "bytes":
@@ -101,12 +102,12 @@ def _timestamps(wanted: int, span: Span, seed: int) -> Domain:
     return Domain(max(1, (end - _FIRST_MS) // step - 1), at)
 
 
-def uuid_of(number: int) -> UUID:
+def hashed_uuid(number: int) -> UUID:
     """A UUID of version 4 whose bits are a hash of the number."""
     high = mix(number & MASK)
     low = high * 0xD6E8FEB86659FD93 & MASK
     value = (high & 0xFFFFFFFFFFFF0FFF | 0x4000) << 64 | low & 0x3FFFFFFFFFFFFFFF | 0x8000000000000000
-    return UUID(int=value)
+    return uuid_of(value)
 
 
 def _ulids(wanted: int, span: Span, seed: int) -> Value:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from keyplan.data.numbers import MASK, mix, permutation, ranking
+from keyplan.data.numbers import FIRST, GOLDEN, MASK, permutation, ranking
 
 _FRACTION = 40
 """Bits after the point of a border before it is rounded down."""
@@ -20,7 +20,7 @@ _SLACK = 8
 """Kept off the amplitude, so that rounding cannot push a run beyond the maximum."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Step:
     """Parents `first`..`first + parents` by rank, who share the children from `start` to `start + children`."""
 
@@ -37,7 +37,8 @@ class _Step:
             return self.start
         if number >= self.parents:
             return self.start + self.children
-        bits = mix(number ^ self.seed) >> 24
+        bits = (number ^ self.seed) * GOLDEN & MASK
+        bits = ((bits ^ bits >> 32) * FIRST & MASK) >> 24
         moved = ((number * self.children << _FRACTION) // self.parents) + (
             (2 * bits - (1 << _FRACTION)) * self.amplitude >> _FRACTION
         )
@@ -113,7 +114,7 @@ def _steps(
     done = 0
     for first, end, share in ranks:
         # What a full rank cannot take flows on to the next ones, since `done` falls behind the share.
-        wanted = int(share * children) - done
+        wanted = (share * children >> 64) - done
         taken = wanted if most is None else min(wanted, (end - first) * most)
         shares.append(taken)
         done += taken

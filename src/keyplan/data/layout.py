@@ -23,8 +23,8 @@ from keyplan.data.fanout import Fanout
 from keyplan.data.numbers import mix, permutation, salt
 from keyplan.model.entity import Entity, Field
 
-IN_RUN = ("int", "decimal", "date", "timestamp")
-"""Types that look natural as a place within a run; the others always take the row's number."""
+IN_RUN = ("string", "text", "int", "decimal", "date", "timestamp")
+"""Types that look natural as a place within a run (labels, line numbers); the others take the row's number."""
 
 Number = Callable[[int], int]
 Index = Callable[[int], int | None]

@@ -9,7 +9,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from decimal import Context, Decimal
+from functools import reduce
 from hashlib import blake2b
+from itertools import accumulate
 from math import gcd
 
 MASK = 2**64 - 1
@@ -57,7 +59,7 @@ def draw(size: int, skew: float | None = None, top: float | None = None) -> Draw
     if skew is None and (top is None or top * size <= 1):
         return lambda bits: bits * size >> 64
     ranks = ranking(size, skew or 0.0, top)
-    bounds = [int(rank[2] * 2**64) for rank in ranks][:-1]
+    bounds = [rank[2] for rank in ranks][:-1]
     starts = [rank[0] for rank in ranks]
     widths = [rank[1] - rank[0] for rank in ranks]
 
@@ -69,29 +71,23 @@ def draw(size: int, skew: float | None = None, top: float | None = None) -> Draw
     return drawn
 
 
-def ranking(size: int, skew: float, top: float | None = None) -> list[tuple[int, int, Decimal]]:
-    """Zipf's law as steps: (first rank, end, share of all ranks before the end). The last share is exactly 1."""
+def ranking(size: int, skew: float, top: float | None = None) -> list[tuple[int, int, int]]:
+    """Zipf's law as steps: (first rank, end, share of all ranks before the end, of 2**64)."""
     exact = _CONTEXT
     exponent = exact.create_decimal(repr(float(skew)))
     steps: list[tuple[int, int, Decimal]] = []
     start = 0
     while start < size:
         end = start + 1 if start < _HEAD else min(size, start + start // 10)
-        middle = Decimal(start + end + 1) / 2  # ranks count from 1 in the law
-        weight = exact.exp(exact.multiply(-exponent, exact.ln(middle)))
-        steps.append((start, end, exact.multiply(weight, Decimal(end - start))))
+        middle = exact.divide(start + end + 1, 2)  # ranks count from 1 in the law
+        weight = exact.exp(exact.minus(exact.multiply(exponent, exact.ln(middle))))
+        steps.append((start, end, exact.multiply(weight, end - start)))
         start = end
-    total = sum((step[2] for step in steps[1:]), Decimal(0))
-    first = steps[0][2]
     if top is not None and len(steps) > 1:
         share = exact.create_decimal(repr(min(float(top), 0.999999)))
-        first = exact.divide(exact.multiply(share, total), 1 - share)
-    total = exact.add(total, first)
-    result = []
-    sofar = Decimal(0)
-    for number, (low, high, weight) in enumerate(steps):
-        sofar = exact.add(sofar, weight if number else first)
-        result.append((low, high, exact.divide(sofar, total)))
-    low, high, _ = result[-1]
-    result[-1] = (low, high, Decimal(1))
-    return result
+        rest = reduce(exact.add, (step[2] for step in steps[1:]))
+        first = exact.divide(exact.multiply(share, rest), exact.subtract(1, share))
+        steps[0] = (0, steps[0][1], first)
+    sums = list(accumulate((step[2] for step in steps), exact.add))
+    shares = [int(exact.multiply(exact.divide(sofar, sums[-1]), 2**64)) for sofar in sums]
+    return [(low, high, share) for (low, high, _), share in zip(steps, shares, strict=True)]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import cast
 
-from keyplan.data.columns import REMEMBERED, Make, free, sometimes
-from keyplan.data.domain import EPOCH, moment
+from keyplan.data.columns import REMEMBERED, Make, free, remember, sometimes
+from keyplan.data.domain import LAST, moment
 from keyplan.data.layout import Layout, by_row
 from keyplan.data.numbers import FIRST, GOLDEN, MASK, SECOND, mix, salt
 from keyplan.data.references import Index, drawn, within
@@ -36,6 +36,7 @@ class Rows:
         self.seed = seed
         self.salt = salt(seed, self.entity.name)
         self.indexes: dict[str, Index] = {}
+        self.keys: dict[str, Callable[[int], tuple[object, ...]]] = {}
         self.makes: dict[str, Make] = {}
         self.key_makes: list[Make] = []
         self.key_needs_bits = not self.layout.key_fields <= self.layout.numbers.keys()
@@ -44,7 +45,7 @@ class Rows:
         """Works out which row each reference points at; needs the counts of all entities."""
         for field in self.entity.fields.values():
             if field.target is not None:
-                self.indexes[field.name] = self._index(field, field.target)
+                self.indexes[field.name] = _latest(self._index(field, field.target))
 
     def compile_columns(self) -> None:
         """Makes a function of each stored column."""
@@ -134,8 +135,10 @@ class Rows:
         """One column of a reference: that part of the key of the row it points at."""
         assert field.target is not None
         place = self.entity.roles[field.name].columns.index(column.name)
-        key = _remembered_key(self.others[field.target])
         index = self.indexes[field.name]
+        if field.name not in self.keys:
+            self.keys[field.name] = _remembered_key(self.others[field.target])
+        key = self.keys[field.name]
         if field is self.layout.leading and self.layout.fanout is not None and field.optional is None:
             locate = self.layout.fanout.locate
             return lambda number, bits: key(locate(number)[0])[place]
@@ -159,7 +162,7 @@ class Rows:
     def _expires(self) -> Make:
         ttl = self.entity.ttl
         assert ttl is not None
-        lives = ttl.ms
+        lives = timedelta(milliseconds=min(ttl.ms, 2**50))
         since = self._created()
         if ttl.since is not None:
             since = self.makes[ttl.since]
@@ -174,8 +177,10 @@ class Rows:
             if value is None:
                 return None
             assert isinstance(value, datetime)
-            delta = value - EPOCH
-            return moment(delta.days * 86_400_000 + delta.seconds * 1000 + delta.microseconds // 1000 + lives)
+            try:
+                return value + lives
+            except OverflowError:
+                return LAST
 
         return expires
 
@@ -241,6 +246,22 @@ def _remembered_key(target: Rows) -> Callable[[int], tuple[object, ...]]:
     return key
 
 
+def _latest(index: Index) -> Index:
+    """Remembers the last row's answer, since all columns of a reference and its snapshots ask for the same one."""
+    known: tuple[int, int | None] = (-1, None)
+
+    def latest(number: int, bits: int) -> int | None:
+        nonlocal known
+        last = known
+        if last[0] == number:
+            return last[1]
+        found = index(number, bits)
+        known = (number, found)
+        return found
+
+    return latest
+
+
 def _by_number(index: Callable[[int], int | None]) -> Index:
     return lambda number, bits: index(number)
 
@@ -248,9 +269,10 @@ def _by_number(index: Callable[[int], int | None]) -> Index:
 def _numbered(number: Callable[[int], int], at: Callable[[int], object]) -> Make:
     if number is by_row:
         return lambda row, bits: at(row)
+    known = remember(at, REMEMBERED)
 
     def make(row: int, bits: int) -> object:
         place = number(row)
-        return at(place) if place >= 0 else None
+        return known(place) if place >= 0 else None
 
     return make

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import pairwise
 
 from keyplan.data.numbers import MASK, draw, mix
 from keyplan.data.vocabulary import VOCABULARY
@@ -72,14 +72,11 @@ def filler(longest: int, separator: str = " ", seed: int = 0) -> Filler:
 
 def _nearest(ends: list[int], length: int) -> list[int]:
     """For each place in the corpus, the end of a word that is nearest to it."""
-    result = []
-    for place in range(length):
-        after = bisect_left(ends, place)
-        near = ends[min(after, len(ends) - 1)]
-        if after and place - ends[after - 1] < abs(near - place):
-            near = ends[after - 1]
-        result.append(near)
-    return result
+    result = [ends[0]] * ends[0]
+    for before, after in pairwise(ends):
+        half = (after - before + 1) // 2
+        result += [before] * half + [after] * (after - before - half)
+    return result + [ends[-1]] * (length - len(result))
 
 
 def phrases(average: float, most: int) -> Callable[[int], str]:

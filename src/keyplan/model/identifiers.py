@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from uuid import UUID
+from typing import Any
+from uuid import UUID, SafeUUID
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = tuple(a + b for a in _ALPHABET for b in _ALPHABET)
@@ -14,6 +15,9 @@ _RANDOM_BITS = 80
 _TIME_MAX = 2**48 - 1
 _HALF = 2**40 - 1
 
+_set_int: Any = UUID.__dict__["int"].__set__
+_set_safe: Any = UUID.__dict__["is_safe"].__set__
+
 _lock = threading.Lock()
 _last = 0
 
@@ -21,7 +25,15 @@ _last = 0
 def new_uuid() -> UUID:
     """A random UUID (version 4)."""
     number = int.from_bytes(os.urandom(16))
-    return UUID(int=number & ~(0xF << 76) & ~(0x3 << 62) | 0x4 << 76 | 0x2 << 62)
+    return uuid_of(number & ~(0xF << 76) & ~(0x3 << 62) | 0x4 << 76 | 0x2 << 62)
+
+
+def uuid_of(number: int) -> UUID:
+    """`UUID(int=number)` for a number known to have 128 bits, in half the time: its slots are filled directly."""
+    made = object.__new__(UUID)
+    _set_int(made, number)
+    _set_safe(made, SafeUUID.unknown)
+    return made
 
 
 def new_ulid(ms: int) -> str:

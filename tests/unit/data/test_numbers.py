@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from decimal import localcontext
 from itertools import pairwise
 
 import pytest
@@ -81,8 +82,15 @@ def test_rankings_cover_all_ranks_with_growing_shares(size: int, skew: float, to
     steps = ranking(size, skew, top)
     assert steps[0][0] == 0
     assert steps[-1][1] == size
-    assert steps[-1][2] == 1
+    assert steps[-1][2] == 2**64
     assert all(one[1] == two[0] and one[2] <= two[2] for one, two in pairwise(steps))
+
+
+def test_rankings_do_not_depend_on_the_decimal_context_of_the_caller() -> None:
+    usual = ranking(3000, 1.1, 0.2)
+    with localcontext() as context:
+        context.prec = 4
+        assert ranking(3000, 1.1, 0.2) == usual
 
 
 def test_draws_have_the_shares_asked_for() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import pickle
 import threading
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -17,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keyplan.model.identifiers import ulid_bytes, ulid_from_bytes, ulid_number, ulid_text
+from keyplan.model.identifiers import ulid_bytes, ulid_from_bytes, ulid_number, ulid_text, uuid_of
 from keyplan.model.types import Type
 from keyplan.model.values import (
     add,
@@ -455,6 +456,15 @@ def test_uuids_are_random_version_4() -> None:
     made = {new_uuid() for _ in range(1000)}
     assert len(made) == 1000
     assert {(uuid.version, uuid.variant) for uuid in made} == {(4, "specified in RFC 4122")}
+
+
+@given(st.integers(0, 2**128 - 1))
+def test_uuids_made_fast_are_like_any_other(number: int) -> None:
+    made, other = uuid_of(number), UUID(int=number)
+    assert made == other
+    assert hash(made) == hash(other)
+    assert (made.is_safe, made.bytes, str(made)) == (other.is_safe, other.bytes, str(other))
+    assert pickle.loads(pickle.dumps(made)) == other
 
 
 def test_checkers_are_compiled_once() -> None:
