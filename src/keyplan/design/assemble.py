@@ -12,6 +12,7 @@ from keyplan.design.options import Goal, Option
 from keyplan.design.problem import INFEASIBLE, Evaluation, Root, evaluate
 from keyplan.design.solve import Solution
 from keyplan.engines.base import Engine, Kind
+from keyplan.engines.work import Load
 from keyplan.model.model import Model
 from keyplan.model.pattern import Order, Path, Select
 from keyplan.plan.design import Design, Finding, Objective, Structure, Unserved, ViewFigures
@@ -47,7 +48,10 @@ class Assembly:
             if root.kind == "target":
                 plans[root.name] = replace(plans[root.name], target=self.node(root.goal))
         homes = {entity: (self.names[name], at) for entity, (name, at) in self.homes.items()}
-        settings = problem.costs.settings(tuple(views.values()))
+        writes = {name: self._write(name) for name in self.model.writes if name not in unserved}
+        loads = [Load(name, self.model.patterns[name].traffic, plan.figures.units) for name, plan in plans.items()]
+        loads += [Load(name, self.model.writes[name].traffic, plan.figures.units) for name, plan in writes.items()]
+        settings = problem.costs.settings(loads)
         structures = self.engine.pack(self.model, tuple(views.values()), settings)
         objective = Objective(
             problem.costs.unit,
@@ -67,7 +71,7 @@ class Assembly:
             {name: self._whole_row(name) for name in self.model.entities},
             self._dependents(),
             plans,
-            {name: self._write(name) for name in self.model.writes if name not in unserved},
+            writes,
             objective,
             self._figures(),
             self._findings(structures),

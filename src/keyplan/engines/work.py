@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from keyplan.model.pattern import Traffic
 from keyplan.plan.view import View
 
 
@@ -114,6 +115,15 @@ class TouchWork:
 
 
 @dataclass(frozen=True)
+class Load:
+    """What a pattern or write of the finished design takes per call, and how often it is called."""
+
+    name: str
+    traffic: Traffic
+    units: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class LinearRow:
     """low <= sum(coefficients[name] * x) <= high over view names and the engine's own extra variables."""
 
@@ -180,7 +190,7 @@ class CostModel(ABC):
         """Why a search cannot be done so often at the same place; empty if it can."""
         return ""
 
-    def settings(self, views: Sequence[View]) -> Mapping[str, object]:
+    def settings(self, loads: Sequence[Load]) -> Mapping[str, object]:
         """The engine's global choices for a design, such as a billing mode."""
         return {}
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 from math import ceil
 
 from keyplan.engines.dynamodb.fit import entry_bytes, fit, projection_of
-from keyplan.engines.dynamodb.limits import GB, LATENCIES, LIMITS, MB, MONTH_SECONDS, PRICES
-from keyplan.engines.work import Cost, CostModel, Couplings, LinearRow, Rejection, TouchWork, ViewFacts, Work
+from keyplan.engines.dynamodb.limits import GB, LATENCIES, LIMITS, MB, MONTH_HOURS, MONTH_SECONDS, PRICES
+from keyplan.engines.work import Cost, CostModel, Couplings, LinearRow, Load, Rejection, TouchWork, ViewFacts, Work
 from keyplan.model.model import Model
+from keyplan.model.pattern import Traffic
 from keyplan.plan.view import COPIES, Part, View
 
 INDEX_COST = 0.1
@@ -91,6 +92,34 @@ class DynamoDBCosts(CostModel):
             "that a partition has"
         )
 
+    def settings(self, loads: Sequence[Load]) -> Mapping[str, object]:
+        """By request or provisioned, whichever is cheaper for these loads and their peaks.
+
+        Both charge five times as much for a write unit as for a read unit, so that the choice does not change what
+        the best keys are, but for the weight of storage.
+        """
+        on_demand = provisioned = 0.0
+        peaks = {"read units": 0.0, "write units": 0.0}
+        for load in loads:
+            held = held_capacity(load.traffic)
+            for unit, amount in load.units.items():
+                read = unit == "read units"
+                each = PRICES.on_demand_per_read_unit if read else PRICES.on_demand_per_write_unit
+                hour = PRICES.provisioned_per_read_unit_hour if read else PRICES.provisioned_per_write_unit_hour
+                on_demand += load.traffic.rate * amount * each * MONTH_SECONDS
+                provisioned += held * amount * hour * MONTH_HOURS
+                peaks[unit] += load.traffic.rate * amount
+        wish = str(self.model.targets.get("dynamodb", {}).get("billing", "")).replace("-", "_")
+        cheaper = "provisioned" if provisioned < on_demand else "on_demand"
+        billing = wish if wish in ("provisioned", "on_demand") else cheaper
+        return {
+            "billing": billing,
+            "read_units": ceil(peaks["read units"] / PRICES.autoscaling_target),
+            "write_units": ceil(peaks["write units"] / PRICES.autoscaling_target),
+            "usd_per_month_on_demand": round(on_demand, 2),
+            "usd_per_month_provisioned": round(provisioned, 2),
+        }
+
     def keep(self, view: View, facts: ViewFacts) -> float:
         size = (entry_bytes(view, facts) + LIMITS.storage_overhead_bytes) * facts.rows
         for chain, embed in facts.embeds.items():
@@ -115,6 +144,18 @@ class DynamoDBCosts(CostModel):
                 if mine:
                     rows.append(LinearRow({**mine, f"indexes.{projection}": -1.0}, high=0.0))
         return Couplings(variables, rows)
+
+
+def held_capacity(traffic: Traffic) -> float:
+    """The mean capacity that autoscaling holds for a load, in calls per second.
+
+    It is sized for the peak during the peak and an hour around it, for the rest of the day otherwise, and aims at
+    70 % use.
+    """
+    hours = min(24.0, traffic.peak_hours + 1.0)
+    peak = traffic.rate * traffic.peak
+    quiet = max(0.0, (traffic.rate * 24 - peak * traffic.peak_hours) / max(1e-9, 24 - traffic.peak_hours))
+    return (peak * hours + quiet * (24 - hours)) / 24 / PRICES.autoscaling_target
 
 
 def cost_model(model: Model) -> DynamoDBCosts:

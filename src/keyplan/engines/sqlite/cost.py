@@ -17,21 +17,21 @@ SCAN_ROWS = 20_000
 class Coefficients:
     """Microseconds, by `tests/engines/sqlite/measure.py` on one core of a small cloud machine, November 2026."""
 
-    statement: float = 4.0
+    statement: float = 4.6
     """Binding, stepping and resetting a prepared statement."""
-    seek: float = 1.0
+    seek: float = 2.1
     """Descending a B-tree."""
-    entry: float = 0.35
+    entry: float = 0.37
     """Stepping to the next entry of an index or table."""
-    lookup: float = 1.2
+    lookup: float = 1.0
     """From an index entry to the table's row."""
-    byte: float = 0.001
+    byte: float = 0.004
     """Copying a byte out of a row."""
-    insert: float = 4.0
+    insert: float = 8.3
     """A table row inserted, replaced or deleted."""
-    index_insert: float = 2.5
+    index_insert: float = 6.4
     """An index entry inserted or deleted."""
-    commit: float = 15.0
+    commit: float = 28.0
     """Appending to the write-ahead log and its commit record."""
     keep_gb_ms: float = 0.01
     """Cache that a stored gigabyte takes away from the rest, as milliseconds per second."""
