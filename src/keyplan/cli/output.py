@@ -42,6 +42,11 @@ def _cost_title(unit: str) -> str:
     return "$/month" if _is_money(unit) else unit.split()[-1]
 
 
+def _price(value: float, unit: str) -> str:
+    """A cost with its unit, in running text."""
+    return f"${_cost(value, unit)} a month" if _is_money(unit) else f"{_cost(value, unit)} {unit}"
+
+
 def _summary(document: Document) -> str:
     goal = document["objective"]
     proof = "optimal: " if goal["gap"] <= 1e-6 else ""
@@ -50,8 +55,7 @@ def _summary(document: Document) -> str:
         f"{goal['candidates']} candidates, {goal['seconds']:.1f} s"
     )
     size = sum(view["bytes"] for structure in document["structures"] for view in structure["views"])
-    cost = f"${goal['value']:,.2f} a month" if _is_money(goal["unit"]) else f"{number(goal['value'])} {goal['unit']}"
-    return heading(left, f"{cost}, {format_bytes(size)}")
+    return heading(left, f"{_price(goal['value'], goal['unit'])}, {format_bytes(size)}")
 
 
 def _structures(document: Document) -> list[str]:
@@ -67,7 +71,8 @@ def _structures(document: Document) -> list[str]:
         if shared:
             rows.append([title, *[""] * (len(head) - 1)])
         for view in structure["views"]:
-            partition, sort = (_parts(view[part], view["entity"]) for part in ("partition", "sort"))
+            tags = structure["settings"].get("tags", {}).get(view["name"], {})
+            partition, sort = (_parts(view[side], view["entity"], tags.get(side)) for side in ("partition", "sort"))
             rows.append(
                 [
                     f"  {view['entity']}" if shared else title,
@@ -92,8 +97,12 @@ def _amount(value: float, noun: str) -> str:
     return f"{_count(value)} {noun if value == 1 else noun + 's'}"
 
 
-def _parts(parts: Sequence[str], entity: str) -> str:
-    return ", ".join(_short(part, entity) for part in parts) or "·"
+def _parts(parts: Sequence[str], entity: str, tag: str | None = None) -> str:
+    """The parts of a key, or its pattern where the engine composes it behind a tag: `USER#{user_id}`."""
+    names = [_short(part, entity) for part in parts]
+    if tag is not None:
+        return "#".join([tag, *(f"{{{name}}}" for name in names)])
+    return ", ".join(names) or "·"
 
 
 def _short(path: str, entity: str) -> str:
@@ -104,14 +113,32 @@ def _short(path: str, entity: str) -> str:
 def _holds(view: Document, document: Document) -> str:
     """What an entry has besides its key, and which rows have one."""
     entity = view["entity"]
+    home = next(
+        (
+            other
+            for structure in document["structures"]
+            for other in structure["views"]
+            if other["name"] == document["homes"].get(entity)
+        ),
+        view,
+    )
+    own = {path for path in home["holds"] if not _is_copy(path, home)}
     keyed = {part.removesuffix(" desc") for part in (*view["partition"], *view["sort"])}
-    more = [_short(path, entity) for path in view["holds"] if path not in keyed]
-    if document.get("homes", {}).get(entity) == view["name"]:
-        more = ["all"]
-    said = ", ".join(more) or "keys"
+    copies = [_short(path, entity) for path in view["holds"] if _is_copy(path, home) and path not in keyed]
+    if own <= set(view["holds"]):
+        said = " + ".join(["all", *copies])
+    else:
+        said = ", ".join(_short(path, entity) for path in view["holds"] if path not in keyed) or "keys"
     said += "".join(f", with {embed['role']}" for embed in view["embeds"])
     only = " and ".join(view["sparse"])
     return f"{said} where {only}" if only else said
+
+
+def _is_copy(path: str, home: Document) -> bool:
+    """`user.name` is of another row; `ship_to.user` is a part of a reference that has several."""
+    entity, _, rest = path.partition(".")
+    first, dot, _ = rest.partition(".")
+    return bool(dot) and f"{entity}.{first}" in home["holds"]
 
 
 def _patterns(document: Document) -> list[str]:
@@ -197,8 +224,8 @@ def difference_text(found: Document) -> str:
     if found["same"]:
         return "the lock file holds the same design"
     cost = found["cost"]
-    before, after = (_cost(cost[when], cost["unit"]) for when in ("before", "after"))
-    lines = [f"against the lock file: {before} {_cost_title(cost['unit'])} before, {after} after"]
+    before, after = (_price(cost[when], cost["unit"]) for when in ("before", "after"))
+    lines = [f"against the lock file: {before} before, {after} after"]
     for what in ("added", "dropped"):
         lines += [f"  {what}: {_structure(one)}" for one in found[what]]
     lines += [f"  moved: {_structure(one['from'])}: {'; '.join(one['changes'])}" for one in found["moved"]]
@@ -242,7 +269,7 @@ def _call(found: Document) -> list[str]:
         f"p99 {number(found['p99_ms'], 2)} ms"
         + (f" of {number(found['p99_budget_ms'])} ms" if found.get("p99_budget_ms") else ""),
     ]
-    cost = f"{_cost(found['total'], unit)} {_cost_title(unit)} at {format_rate(found['rate'])}"
+    cost = f"{_price(found['total'], unit)} at {format_rate(found['rate'])}"
     lines = [title, f"  {', '.join(figures)}", f"  {cost}" + (f", {found['how']}" if found.get("how") else "")]
     for place, step in enumerate(found["steps"], 1):
         lines += ["", f"{place}. {_said(step)}"]
@@ -269,10 +296,9 @@ def _said(step: Document) -> str:
 
 def _purpose(found: Document) -> list[str]:
     unit = found["unit"]
-    title = _cost_title(unit)
     lines = [
         f"{found['kind']} {found['name']} on {found['engine']}",
-        f"  {_amount(found['rows'], 'row')}, {format_bytes(found['bytes'])}, {_cost(found['total'], unit)} {title}: "
+        f"  {_amount(found['rows'], 'row')}, {format_bytes(found['bytes'])}, {_price(found['total'], unit)}: "
         f"{_cost(found['storage'], unit)} to keep, {_cost(found['upkeep'], unit)} to write",
         f"  needed by {', '.join(found['needed_by']) or 'nothing'}",
     ]
@@ -282,12 +308,11 @@ def _purpose(found: Document) -> list[str]:
         lines.append(f"  {view['entity']} by {key}{home}")
         for touch in view["touched_by"]:
             counts = ", ".join(_amount(touch[f"{what}s"], what) for what in ("put", "delete") if touch[f"{what}s"])
-            lines.append(f"    {touch['write']}: {counts}, {_cost(touch['total'], unit)} {title}")
+            lines.append(f"    {touch['write']}: {counts}, {_price(touch['total'], unit)}")
     without = found["without"]
     if without["possible"]:
-        more = f"{_cost(without['more'], unit)} {title} more"
         instead = f", with {'; '.join(without['instead'])}" if without["instead"] else ""
-        lines.append(f"  the best design without it costs {more} ({_cost(without['value'], unit)}){instead}")
+        lines.append(f"  the best design without it costs {_price(without['more'], unit)} more{instead}")
     else:
         lines.append(f"  there is no design without it: {without['reason']}")
     return lines

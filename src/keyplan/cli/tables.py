@@ -60,7 +60,10 @@ def _broken(text: str, size: int) -> list[str]:
     """The lines of a cell; what goes on is indented a little."""
     lines: list[str] = []
     for paragraph in text.split("\n"):
-        lines += wrap_text(paragraph, size, subsequent_indent="  ", break_on_hyphens=False) or [""]
+        # A composed key may be broken between its parts, as if there were spaces.
+        loose = paragraph.replace("#{", "# {") if len(paragraph) > size else paragraph
+        broken = wrap_text(loose, size, subsequent_indent="  ", break_on_hyphens=False) or [""]
+        lines += [line.replace("# {", "#{") for line in broken]
     return lines
 
 
