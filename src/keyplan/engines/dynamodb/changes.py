@@ -46,7 +46,9 @@ def inspect(model: Model, design: Design) -> Proc[Catalog]:
         return Catalog(found=found)
     items = [item for item in _checked(record)["Items"] if item[SK]["S"].startswith("DESIGN#")]
     while "LastEvaluatedKey" in record:
-        (record,) = yield [Request("Query", {**_partition(RECORD_TAG), "ExclusiveStartKey": record["LastEvaluatedKey"]})]
+        (record,) = yield [
+            Request("Query", {**_partition(RECORD_TAG), "ExclusiveStartKey": record["LastEvaluatedKey"]})
+        ]
         items += [item for item in _checked(record)["Items"] if item[SK]["S"].startswith("DESIGN#")]
     found["empty"] = yield from _is_empty()
     if not items:
@@ -110,9 +112,7 @@ def signature(places: Layout) -> str:
 
 
 def _signature(place: Place) -> list[object]:
-    parts = [
-        [part.type.kind, part.type.scale, part.descending] for part in (*place.partition.parts, *place.sort.parts)
-    ]
+    parts = [[part.type.kind, part.type.scale, part.descending] for part in (*place.partition.parts, *place.sort.parts)]
     slots = sorted((slot.attribute, str(slot.type)) for slot in place.slots.values())
     keys = [place.partition.prefix, place.sort.prefix, list(place.parts), parts]
     return [place.entity, place.index, keys, slots, [str(one) for one in place.view.where]]
@@ -148,7 +148,9 @@ def _check(model: Model, design: Design, places: Layout, found: Catalog) -> None
     """Refuses a table that is not ours, or that holds rows under another layout."""
     about = found.found
     if _keys(about["table"]) != {"HASH": (PK, "S"), "RANGE": (SK, "S")}:
-        raise DesignMismatchError(f"the table has other keys than '{PK}' and '{SK}', so keyplan did not make it; {_ELSEWHERE}")
+        raise DesignMismatchError(
+            f"the table has other keys than '{PK}' and '{SK}', so keyplan did not make it; {_ELSEWHERE}"
+        )
     if found.design_hash is None and not about["empty"]:
         raise DesignMismatchError(f"the table has rows, and no design of keyplan is recorded in it; {_ELSEWHERE}")
     if about["model"] not in (None, model.name):

@@ -76,7 +76,7 @@ def test_term(place: Place, test: Test, use: Expression) -> str:
     if test.op == "in":
         return _in(name, test.value, operand)  # type: ignore[arg-type]
     if test.op == "between":
-        low, high = test.value  # type: ignore[misc]
+        low, high = wanted(test)
         return f"({name} >= {operand(low)} AND {name} <= {operand(high)})"
     if test.op == "begins_with":
         return f"begins_with({name}, {operand(test.value)})" if test.value else f"attribute_exists({name})"

@@ -14,7 +14,7 @@ from keyplan.engines.dynamodb.layout import PK, SK, Item, Layout, Place, layout
 from keyplan.engines.dynamodb.limits import LIMITS
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.engines.dynamodb.settle import settle
-from keyplan.engines.dynamodb.writes import BulkRequest, WriteRequest, Writer
+from keyplan.engines.dynamodb.writes import BulkRequest, Writer, WriteRequest
 from keyplan.errors import UnsupportedError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
@@ -247,7 +247,7 @@ class DynamoDBCodec(Codec):
     def wrote(self, request: WriteRequest, reply: Reply) -> list[Row | None]:
         return self._writer.wrote(request, reply)
 
-    def bulk(self, edits: Sequence[Edit]) -> list[BulkRequest]:  # type: ignore[override]
+    def bulk(self, edits: Sequence[Edit]) -> list[BulkRequest]:
         return self._writer.bulk(edits)
 
     def settle(self) -> Proc[None]:

@@ -1,7 +1,163 @@
-"""A search in DynamoDB's own words, for people: the operation, its key condition, and `:parameters` for values."""
+"""A search in DynamoDB's own words, for people: the request as JSON, with `:parameters` in place of values.
+
+Keys read as templates: `USER#{:user_id}` is the tag and behind it, encoded, the value of the parameter.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-def words(model, design, search):  # type: ignore
-    return ""
+from keyplan.engines.dynamodb.layout import Place, layout
+from keyplan.model.model import Model
+from keyplan.model.pattern import Ago, Condition, Literal, Now, Operand, Outer, Param
+from keyplan.plan.design import Design
+from keyplan.plan.steps import Search
+from keyplan.plan.view import Part
+
+_RANGES = ("<", "<=", ">", ">=", "between", "begins_with", "=")
+
+
+def words(model: Model, design: Design, search: Search) -> str:
+    """The operation and its body; conditions that are tested on each row are named behind it."""
+    place = layout(model, design).places[search.view, search.at]
+    table = next(one.name for one in design.structures if one.kind == "table")
+    reading = _Reading(model, place, search)
+    operation, body = reading.request()
+    lines = [f"{operation} {json.dumps({'TableName': table, **body}, ensure_ascii=False, indent=2)}"]
+    later = [condition for condition in search.given if condition not in reading.used] + list(search.filter)
+    if later:
+        lines.append(f"then tested on each row: {' and '.join(map(_plain, later))}")
+    return "\n".join(lines)
+
+
+class _Reading:
+    """Works out which parts of the key the conditions give."""
+
+    def __init__(self, model: Model, place: Place, search: Search) -> None:
+        self.place = place
+        self.search = search
+        self.used: list[Condition] = []
+        self.parts = _parts(model, place)
+
+    def request(self) -> tuple[str, dict[str, Any]]:
+        place, search = self.place, self.search
+        width = place.width
+        fixed: list[str] = []
+        for part in self.parts:
+            text = self.fixed(part, len(fixed) < width)
+            if text is None:
+                break
+            fixed.append(text)
+        body: dict[str, Any] = {}
+        if place.index is not None:
+            body["IndexName"] = place.index
+        if len(fixed) < width:
+            self.used.clear()
+            values = {":pk": place.partition.prefix, ":sk": place.sort.prefix}
+            test = f"begins_with({place.pk}, :pk) AND begins_with({place.sk}, :sk)"
+            return "Scan", {**body, "FilterExpression": test, "ExpressionAttributeValues": values}
+        pk, sk = place.partition.prefix + "#".join(fixed[:width]), place.sort.prefix + "#".join(fixed[width:])
+        if len(fixed) == len(self.parts) and place.index is None and not search.along:
+            key = {"PK": pk, "SK": sk}
+            if self.is_many:
+                return "BatchGetItem", {"Keys": [key, "…"]}
+            return "GetItem", {"Key": key}
+        values = {":pk": pk}
+        if search.along:
+            condition, values[":sk"] = f"begins_with({place.sk}, :sk)", place.sort.prefix
+        elif len(fixed) == len(self.parts):
+            condition, values[":sk"] = f"{place.sk} = :sk", sk
+        else:
+            stem = sk + "#" if len(fixed) > width else sk
+            condition = self.range(self.parts[len(fixed)], stem, values)
+        body |= {
+            "KeyConditionExpression": f"{place.pk} = :pk AND {condition}",
+            "ExpressionAttributeValues": values,
+        }
+        if search.descending and not search.along:
+            body["ScanIndexForward"] = False
+        return "Query", body
+
+    @property
+    def is_many(self) -> bool:
+        return any(condition.op == "in" for condition in self.used)
+
+    def on(self, part: Part) -> list[Condition]:
+        return [condition for condition in self.search.given if str(condition.path) == part.path]
+
+    def fixed(self, part: Part, enumerated: bool) -> str | None:
+        """The value of a part that the conditions fix; shards and times in between are tried one by one."""
+        if part.ways > 1:
+            return f"{{each of {part.ways} shards}}"
+        for condition in self.on(part):
+            if condition.op in ("=", "in", "contains", "search") and condition.cut in (None, part.cut):
+                if condition.cut == part.cut or part.cut in ("each", "words"):
+                    self.used.append(condition)
+                text = _operand(condition.operands[0])
+                if condition.op == "in":
+                    return f"{{each of {text}}}" if len(condition.operands) == 1 else f"{{{_list(condition.operands)}}}"
+                return f"{{{part.cut}({text})}}" if part.cut and condition.cut is None else f"{{{text}}}"
+        if enumerated and part.cut and any(condition.op in _RANGES for condition in self.on(part)):
+            return f"{{each {part.cut} of {part.path}}}"
+        return None
+
+    def range(self, part: Part, stem: str, values: dict[str, str]) -> str:
+        """The condition on the sort key, of which the beginning is fixed."""
+        sk = self.place.sk
+        low, high = "", ""
+        for condition in self.on(part):
+            if condition.op not in _RANGES:
+                continue
+            self.used.append(condition)
+            first, last = _operand(condition.operands[0]), _operand(condition.operands[-1])
+            if condition.op == "begins_with":
+                values[":sk"] = f"{stem}{{{first}}}"
+                return f"begins_with({sk}, :sk)"
+            if condition.op in ("=", "between", ">", ">="):
+                low = first
+            if condition.op in ("=", "between", "<", "<="):
+                high = last
+        if not low and not high:
+            values[":sk"] = stem
+            return f"begins_with({sk}, :sk)"
+        if part.descending:
+            low, high = high, low
+        values[":low"] = f"{stem}{{{low}}}" if low else stem
+        values[":high"] = f"{stem}{{{high}}}" if high else f"{stem}…"
+        return f"{sk} BETWEEN :low AND :high"
+
+
+def _parts(model: Model, place: Place) -> list[Part]:
+    """The parts of a place's key, in the paths of its own rows."""
+    view = place.view
+    embed = view.embed_at(place.at)
+    if embed is None:
+        return list(view.parts)
+    role = model.entities[view.entity].roles[place.at[-1]]
+    seen: Mapping[str, str] = dict(zip(model.entities[view.entity].key, role.columns, strict=True))
+    return [*(Part(seen.get(part.path, part.path), part.cut, part.ways) for part in view.parts), *embed.sort]
+
+
+def _operand(operand: Operand) -> str:
+    match operand:
+        case Param(name=name, negative=negative):
+            return f"-:{name}" if negative else f":{name}"
+        case Literal(value=value):
+            return str(value)
+        case Ago(ms=ms):
+            return f":now - {ms} ms"
+        case Now():
+            return ":now"
+        case Outer(path=path):
+            return f":{path}"
+
+
+def _list(operands: Sequence[Operand]) -> str:
+    return ", ".join(map(_operand, operands))
+
+
+def _plain(condition: Condition) -> str:
+    left = f"{condition.cut}({condition.path})" if condition.cut else str(condition.path)
+    return " ".join((left, condition.op, *map(_operand, condition.operands)))

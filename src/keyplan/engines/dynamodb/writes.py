@@ -228,7 +228,8 @@ def _composed(place: Place, index: IndexKey, entry: Mapping[str, Any]) -> tuple[
         return index.compose(entry)
     except KeyError as missing:
         raise DesignError(
-            f"view '{place.view.name}': the key in '{index.place.view.name}' depends on {missing}, which is not known here"
+            f"view '{place.view.name}': the key in '{index.place.view.name}' depends on {missing}, "
+            "which is not known here"
         ) from None
 
 
