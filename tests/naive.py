@@ -151,7 +151,7 @@ class _Naive:
                 holds = _held(entity, (*entity.key, *mutable))
                 self.keep(View(f"{entity.name} by {column}", entity.name, "table", partition, sort, holds))
             for column in entity.columns.values():
-                if column.type.kind in ("enum", "bool") and not column.type.is_collection:
+                if column.type.kind in ("enum", "bool") and column.computed is None:
                     first = column.type.values[0][0] if column.type.kind == "enum" else True
                     where = (Condition(Path((), column.name), "=", (Literal(first),)),)
                     holds = _held(entity, entity.stored)
@@ -160,7 +160,7 @@ class _Naive:
         if self.extras.elements:
             for column in entity.columns.values():
                 cut = "each" if column.type.kind == "set" else "words" if column.type.kind == "text" else None
-                if cut and not column.hidden:
+                if cut and not column.hidden and column.computed is None:
                     holds = _held(entity, (*entity.key, column.name))
                     name = f"{entity.name} {cut} {column.name}"
                     self.keep(View(name, entity.name, "table", (Part(column.name, cut),), key, holds))

@@ -14,8 +14,9 @@ from datetime import datetime
 from typing import Any
 
 from keyplan.engines.base import Proc
-from keyplan.errors import DesignError
+from keyplan.errors import DesignError, RangeError
 from keyplan.model.model import Model
+from keyplan.model.values import add
 from keyplan.plan.edits import Edit, Test
 from keyplan.store.fold import COUNT, minus, plus
 from keyplan.store.places import Place, Places
@@ -44,6 +45,8 @@ class RowChange:
     returning: bool = False
     follows: bool = False
     """The row itself stays as it is; values that it copies change."""
+    recopied: bool = False
+    """The row changes, and values that it copies change with it."""
     late: bool = False
     """It began to copy while the values were being changed, and is brought up to date afterwards."""
 
@@ -169,13 +172,31 @@ class Mutator:
                     if (watch.entity, key) not in world.changed:
                         world.changed[watch.entity, key] = (row, row)
                         found.append(RowChange(watch.entity, key, row, row, change.label, follows=True))
+                    else:
+                        self.recopy(world, changes, watch.entity, key, row)
         return found
+
+    def recopy(self, world: World, changes: list[RowChange], entity: str, key: Key, row: Row) -> None:
+        """Notes that a row which is changed anyway copies something else from now on."""
+        for change in changes:
+            if (change.entity, change.key) == (entity, key) and not change.recopied:
+                change.recopied = True
+                if change.blind:  # what it copies has to be worked out, and for that the row is known now
+                    change.blind, change.old = False, row
+                    if change.new is not None:
+                        columns = self.model.entities[entity].columns
+                        try:
+                            sums = {name: add(columns[name].type, row[name], by) for name, by in change.adds.items()}
+                        except OverflowError as error:
+                            raise RangeError(f"{change.label}: {error}; nothing was written") from None
+                        change.new = {**row, **change.sets, **sums}
+                    world.changed[entity, key] = (change.old, change.new)
 
     def copies_needed(self, place: Place, change: RowChange) -> bool:
         """Whether the values behind references have to be known to work out this place's edits."""
         if not place.copies:
             return False
-        if change.old is None or change.follows:
+        if change.old is None or change.follows or (change.recopied and change.new is not None):
             return True
         if change.new is None or place.key_copies:
             return place.key_copies
@@ -188,7 +209,11 @@ class Mutator:
         touched = [
             place
             for place in places
-            if change.old is None or change.new is None or change.follows or place.own & differing
+            if change.old is None
+            or change.new is None
+            or change.follows
+            or place.own & differing
+            or (change.recopied and place.copies)
         ]
         tests = {} if change.blind or change.old is None or change.follows else self.tests_for(change, touched)
         for place in touched:
