@@ -14,7 +14,7 @@ from keyplan.design.solve import Solution
 from keyplan.engines.base import Engine, Kind
 from keyplan.engines.work import Load
 from keyplan.model.model import Model
-from keyplan.model.pattern import Order, Path, Select
+from keyplan.model.pattern import Order, Outer, Path, Select
 from keyplan.plan.design import Design, Finding, Objective, Structure, Unserved, ViewFigures
 from keyplan.plan.steps import Attach, Drive, Extend, Figures, Fold, Node, Plan, Search, Then, Touch, WritePlan
 from keyplan.plan.view import View
@@ -159,8 +159,10 @@ class Assembly:
             role = sub.role
             if sub.what == "computed":
                 role = sub.role.rpartition(".")[0]
-            if sub.what == "row" and sub.role and not sub.under:
-                held |= set(self.model.entities[need.entity].roles[sub.role].columns)
+            if not sub.under and not sub.early:
+                # What the nested plan takes from the row has to be there.
+                for condition in sub.goal.need.given:
+                    held |= {operand.path for operand in condition.operands if isinstance(operand, Outer)}
             if sub.what == "children":
                 assert sub.select is not None
                 order = self._total(sub.goal.need.entity, sub.select.order)

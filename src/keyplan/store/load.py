@@ -54,6 +54,9 @@ def load_rows(loading: Loading) -> Proc[None]:
         job = _job(core, entity, fields, now)
         place = (entity, job.key)
         if is_bulk(core, entity) and not job.new.sources:
+            if place in slow:  # an earlier version of the row waits to be written: it has to go first
+                yield from upsert_all(loading, list(slow.values()), now)
+                slow.clear()
             bulk[place] = job
         else:
             if job.new.sources and bulk:

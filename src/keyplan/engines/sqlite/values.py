@@ -107,7 +107,8 @@ _PLAIN = {
     "bytes": Native("BLOB", "{v}", "{v}"),
     "uuid": Native("BLOB", "{v}.int.to_bytes(16)", "uuid_of({v})"),
     "int": Native("INTEGER", "{v}", "{v}"),
-    "float": Native("REAL", "{v}", "{v}"),
+    # RETURNING hands out a whole number that was stored as REAL as an int.
+    "float": Native("REAL", "{v}", "float({v})"),
     "bool": Native("INTEGER", "+{v}", "{v} == 1"),
     "date": Native("INTEGER", f"{{v}}.toordinal() - {_DAY_ZERO}", f"date_of({{v}} + {_DAY_ZERO})"),
     "timestamp": Native("INTEGER", "({v} - EPOCH) // MS", "EPOCH + {v} * MS"),
