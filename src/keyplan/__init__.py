@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from keyplan.api import apply, design, explain, generate, load_lock, save_lock
     from keyplan.design.difference import difference
     from keyplan.design.document import document
+    from keyplan.design.document_schema import document_schema
+    from keyplan.design.picture import picture
     from keyplan.emit import emit
     from keyplan.engines import engine_names
     from keyplan.model.interchange import arguments_from_text, parse_json, row_from_json, to_plain
@@ -71,6 +73,7 @@ __all__ = [
     "design",
     "difference",
     "document",
+    "document_schema",
     "emit",
     "engine_names",
     "explain",
@@ -82,6 +85,7 @@ __all__ = [
     "open_async",
     "parse_json",
     "parse_model",
+    "picture",
     "row_from_json",
     "save_lock",
     "to_plain",
@@ -97,6 +101,7 @@ _HOMES = {
     "design": "keyplan.api",
     "difference": "keyplan.design.difference",
     "document": "keyplan.design.document",
+    "document_schema": "keyplan.design.document_schema",
     "emit": "keyplan.emit",
     "engine_names": "keyplan.engines",
     "explain": "keyplan.api",
@@ -108,6 +113,7 @@ _HOMES = {
     "open_async": "keyplan.store.open",
     "parse_json": "keyplan.model.interchange",
     "parse_model": "keyplan.model.load",
+    "picture": "keyplan.design.picture",
     "row_from_json": "keyplan.model.interchange",
     "save_lock": "keyplan.api",
     "to_plain": "keyplan.model.interchange",

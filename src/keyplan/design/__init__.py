@@ -13,6 +13,7 @@ from keyplan.design.document import document
 from keyplan.design.document_schema import document_schema
 from keyplan.design.explain import explain
 from keyplan.design.given import carried_over, unfit
+from keyplan.design.picture import picture
 from keyplan.design.solve import solve
 from keyplan.design.unserved import explain_unserved
 from keyplan.engines.base import Engine
@@ -20,7 +21,7 @@ from keyplan.errors import DesignError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design, Finding
 
-__all__ = ["design", "difference", "document", "document_schema", "explain"]
+__all__ = ["design", "difference", "document", "document_schema", "explain", "picture"]
 
 
 def design(model: Model, engine: Engine, *, keep: Design | None = None) -> Design:

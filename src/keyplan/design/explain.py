@@ -159,7 +159,7 @@ class _Explanation:
 
     def _view(self, told: Document) -> Document:
         view = self.design.views[told["name"]]
-        touched = []
+        touched: list[Document] = []
         for name, plan in self.design.writes.items():
             scale = self.model.writes[name].traffic.rate * self.design.objective.per_second
             for touch in plan.touches:

@@ -101,7 +101,7 @@ def _exists(model: Model, entity: str, path: str) -> bool:
 
 
 def _unburdened(model: Model, locked: Design, view: View) -> View:
-    """The view without the copies that it carries only for the engine-kept views over it: no plan takes them from it."""
+    """The view without the copies that it carries for engine-kept views over it alone: no plan takes them from it."""
     over = [other for other in locked.views.values() if other.base == view.name]
     if not over:
         return view
