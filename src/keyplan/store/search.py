@@ -42,7 +42,7 @@ class SearchNode:
         self.reader = codec.reader(search)
         self.order = search.order
         self.provides = (*search.takes, *search.along)
-        conditions = (*search.filter, *self.spans.residual)
+        conditions = (*search.filter, *(one for one in self.spans.residual if not self.is_left_to_others(one)))
         self.check_takes(conditions)
         self.filter = compile_filter(model, self.entity, conditions)
         self.alive = compile_alive(
@@ -63,6 +63,13 @@ class SearchNode:
         self.repeats = tuple(model.entities[self.entity].key) if repeated else ()
         """The key, where one row may be found more than once."""
         self.op = "scan" if self.spans.scan else "get" if self.spans.single else "query"
+
+    def is_left_to_others(self, condition: Any) -> bool:
+        """Whether a search by words, of which a key answers one, is tested by the plan where all its texts are known."""
+        if condition in self.search.filter:
+            return True
+        paths = {str(path) for path in (condition.path, *condition.also)}
+        return condition.op == "search" and not paths <= set(self.search.takes)
 
     def check_takes(self, conditions: Sequence[Any]) -> None:
         takes = {*self.search.takes, *self.search.along}

@@ -1,0 +1,161 @@
+"""A store and the reference side by side: the same model, rows, clock and generated keys, and every call made on both."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from textwrap import dedent
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+import keyplan
+from keyplan.errors import ArgumentError, ConflictError, UnsupportedError
+from keyplan.model.identifiers import ulid_text
+from keyplan.model.model import Model
+from keyplan.model.pattern import Traffic
+from keyplan.model.types import Type
+from keyplan.reference import Database
+from keyplan.store.store import Store
+from tests.examples_data.compare import difference, first_difference, walk
+
+NOON = datetime(2024, 5, 15, 12, 0, tzinfo=UTC)
+"""A Wednesday."""
+
+Rows = Iterable[tuple[str, Mapping[str, Any]]]
+
+
+class Clock:
+    """A clock that stands still until it is told to go on."""
+
+    def __init__(self, now: datetime = NOON) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, **by: float) -> None:
+        self.now += timedelta(**by)
+
+
+def ids() -> Callable[[Type, datetime], Any]:
+    """Generated keys that are the same in every run."""
+    source = random.Random(7)
+
+    def new_id(type: Type, now: datetime) -> Any:
+        number = source.getrandbits(127)
+        return UUID(int=number) if type.kind == "uuid" else ulid_text(number)
+
+    return new_id
+
+
+def at(text: str) -> datetime:
+    """`2024-05-01 10:00` as a timestamp in UTC."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+SIZES = {"small": (100.0, 0.1, 0.1), "read": (10e6, 500.0, 0.01), "written": (10e6, 0.01, 100.0)}
+"""Rows, reads and writes per second of models that say nothing else: each leads to another design."""
+
+
+def sized(model: Model, size: str) -> Model:
+    """The model with other figures, and so with another design that has to mean the same."""
+    count, reads, writes = SIZES[size]
+    return replace(
+        model,
+        entities={name: replace(one, count=count) for name, one in model.entities.items()},
+        patterns={name: replace(one, traffic=Traffic(reads), rows=None) for name, one in model.patterns.items()},
+        writes={name: replace(one, traffic=Traffic(writes)) for name, one in model.writes.items()},
+    )
+
+
+def parsed(text: str, size: str | None = None) -> Model:
+    """A model from its sections."""
+    model = keyplan.parse_model(f"keyplan: 1\nname: test\n{dedent(text)}")
+    return model if size is None else sized(model, size)
+
+
+@dataclass
+class Pair:
+    """A store and the reference; `same` calls both."""
+
+    store: Store
+    database: Database
+    clock: Clock
+    url: str = ""
+    seen: list[str] = field(default_factory=list)
+
+    @property
+    def model(self) -> Model:
+        return self.store.model
+
+    def load(self, rows: Rows) -> None:
+        rows = list(rows)
+        assert self.store.load(rows) == self.database.load(rows)
+
+    def same(self, name: str, /, **arguments: Any) -> Any:
+        """Calls a pattern (all pages), write or transaction on both; the common answer, or the common error raised."""
+        pattern = self.model.patterns.get(name)
+        ask = getattr(self.store, name)
+        if name in self.store.design.unserved:
+            with pytest.raises(UnsupportedError):
+                ask(**arguments)
+            pytest.xfail(f"not served: {self.store.design.unserved[name].reason}")
+        expected = outcome(pattern, partial(self.database.call, name), arguments)
+        found = outcome(pattern, ask, arguments)
+        if isinstance(expected, Exception):
+            assert type(found) is type(expected), f"{name}({arguments}): expected {expected!r}, found {found!r}"
+            if isinstance(expected, ConflictError):  # the words of a conflict are the engine's own
+                assert str(found).startswith(f"{name}: ")
+            else:
+                assert str(found) == str(expected)
+            raise found
+        if isinstance(found, Exception):
+            raise AssertionError(f"{name}({arguments}): expected {expected!r}") from found
+        differs = first_difference(expected, found) if pattern is None else difference(pattern, expected, found)
+        assert differs is None, f"{name}({arguments}): {differs}"
+        if isinstance(expected, list) and pattern is not None and expected and isinstance(expected[0], list):
+            return [row for page in expected for row in page]
+        return expected
+
+    def refused(self, name: str, /, **arguments: Any) -> str:
+        """Calls both; both refuse with the same class of error, and of wrong arguments say the same."""
+        with pytest.raises((ArgumentError, ConflictError)) as caught:
+            self.same(name, **arguments)
+        return str(caught.value)
+
+    def conflict(self, name: str, /, **arguments: Any) -> None:
+        """Calls both; both raise ConflictError."""
+        with pytest.raises(ConflictError):
+            self.same(name, **arguments)
+
+    def verified(self) -> None:
+        """Every view is what its rows imply."""
+        self.store.settle()
+        found = self.store.verify()
+        assert found.ok, found.problems
+
+
+def outcome(pattern: Any, ask: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    """What a call answers, or the error it raises."""
+    try:
+        return ask(**arguments) if pattern is None else walk(pattern, ask, dict(arguments))
+    except (ArgumentError, ConflictError) as error:
+        return error
+
+
+@contextmanager
+def opened(model: Model, url: str, rows: Rows = ()) -> Iterator[Pair]:
+    """A pair on a fresh database, with rows."""
+    keyplan.apply(model, url)
+    clock = Clock()
+    database = Database(model, clock, ids())
+    with keyplan.open(model, url, clock=clock, new_id=ids()) as store:
+        pair = Pair(store, database, clock, url)
+        pair.load(rows)
+        yield pair
