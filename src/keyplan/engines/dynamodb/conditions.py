@@ -19,7 +19,6 @@ from keyplan.model.predicate import compile_condition
 from keyplan.model.types import Type
 from keyplan.plan.edits import Test
 
-NEVER = "(attribute_exists(PK) AND attribute_not_exists(PK))"
 _COMPARISONS = {"=": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 
@@ -90,8 +89,13 @@ def test_term(place: Place, test: Test, use: Expression) -> str:
 
 def _presence(slot: Slot, name: str, present: bool) -> str:
     if slot.type.is_collection:  # never missing, but not stored while it is empty
-        return "attribute_exists(PK)" if present else NEVER
+        return f"(attribute_exists({name}) OR attribute_not_exists({name}))" if present else _never(name)
     return _presence_of_any(name, present)
+
+
+def _never(name: str) -> str:
+    """A term that does not hold; it uses the name, as DynamoDB refuses placeholders that nothing uses."""
+    return f"(attribute_exists({name}) AND attribute_not_exists({name}))"
 
 
 def _presence_of_any(name: str, present: bool) -> str:
@@ -112,12 +116,12 @@ def _bool(name: str, test: Test, use: Expression) -> str:
     matching = [value for value in (False, True) if holds(value, wanted(test))]
     if len(matching) == 2:
         return f"attribute_exists({name})"
-    return f"{name} = {use.value({'BOOL': matching[0]})}" if matching else NEVER
+    return f"{name} = {use.value({'BOOL': matching[0]})}" if matching else _never(name)
 
 
 def _in(name: str, values: Sequence[Any], operand: Callable[[Any], str]) -> str:
     if not values:
-        return NEVER
+        return _never(name)
     most = LIMITS.in_operands
     groups = [values[start : start + most] for start in range(0, len(values), most)]
     terms = [f"{name} IN ({', '.join(map(operand, group))})" for group in groups]
@@ -147,7 +151,7 @@ def _truncated(slot: Slot, name: str, test: Test, use: Expression) -> str:
     if test.op == "=":
         return within(value)
     if test.op == "in":
-        return f"({' OR '.join(within(one) for one in value)})" if value else NEVER
+        return f"({' OR '.join(within(one) for one in value)})" if value else _never(name)
     if test.op == "<":
         return f"{name} < {start(value)}"
     if test.op == ">=":
@@ -160,7 +164,7 @@ def _truncated(slot: Slot, name: str, test: Test, use: Expression) -> str:
     if test.op == "<=":
         return f"attribute_exists({name})" if until is None else f"{name} < {until}"
     if test.op == ">":
-        return NEVER if until is None else f"{name} >= {until}"
+        return _never(name) if until is None else f"{name} >= {until}"
     if test.op == "!=":
         before = f"{name} < {start(value)}"
         return before if until is None else f"({before} OR {name} >= {until})"

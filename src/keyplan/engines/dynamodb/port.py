@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from keyplan.engines.base import Reply, Round
 from keyplan.engines.dynamodb.credentials import parse_url, resolve
+from keyplan.engines.dynamodb.faults import ConditionError, RefusedError
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.engines.dynamodb.transport import READS, AsyncTransport, Call, Transport
 from keyplan.engines.dynamodb.wire import LostReplyError
@@ -58,6 +59,8 @@ def _send(requests: Sequence[Request], table: str) -> Calls[list[Reply]]:
             if _is_lost(reply):
                 reply = yield from _again(calls[number])
             request = requests[number]
+            if _is_imprecise(reply) and isinstance(request, WriteRequest):
+                reply = yield from _summed(request, reply, table)
             replies[number] = request.refused(reply) if isinstance(request, WriteRequest) else reply
     return replies
 
@@ -77,6 +80,31 @@ def _again(call: Call) -> Calls[Any]:
     if call.operation in READS:
         return reply
     return UncertainError(f"{reply}; the write may or may not have been done")
+
+
+def _is_imprecise(reply: Any) -> bool:
+    return isinstance(reply, RefusedError) and "38" in str(reply) and "digits" in str(reply)
+
+
+def _summed(request: WriteRequest, error: EngineError, table: str) -> Calls[Any]:
+    """A write whose sums of floats DynamoDB cannot hold, with the sums worked out here, from items as they are now."""
+    reads = request.float_reads()
+    seen = None
+    reply: Any = error
+    while reads:
+        found = yield [Call(read.operation, read.filled(table), True) for read in reads.values()]
+        for one in found:
+            if isinstance(one, EngineError):
+                return one
+        items = {number: one.get("Item") for number, one in zip(reads, found, strict=True)}
+        if items == seen:
+            return reply
+        seen = items
+        again = request.summed(items)
+        (reply,) = yield [Call(again.operation, again.filled(table), again.repeatable)]
+        if not isinstance(reply, ConditionError) and not _is_imprecise(reply):
+            return reply
+    return reply
 
 
 def _with_reads(request: WriteRequest, table: str) -> Calls[Reply]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any
 
@@ -23,7 +23,7 @@ from keyplan.engines.dynamodb.values import expiry_seconds
 from keyplan.errors import ConflictError, DesignError, EngineError, KeyplanError, RangeError, UnsupportedError
 from keyplan.model.entity import EXPIRES
 from keyplan.model.values import add
-from keyplan.plan.edits import Edit
+from keyplan.plan.edits import Edit, Test
 
 _SINGLE = {"put": "PutItem", "patch": "UpdateItem", "add": "UpdateItem", "delete": "DeleteItem"}
 _TOGETHER = {"put": "Put", "patch": "Update", "add": "Update", "delete": "Delete", "check": "ConditionCheck"}
@@ -52,6 +52,39 @@ class WriteRequest(Request):
         if len(self.edits) == 1 and _is_lenient(edit) and error.item is None:
             return {}
         return _refusal(edit, place, number, error.item)
+
+    def float_reads(self) -> dict[int, Request]:
+        """Reads of the items whose floats are added to, by edit."""
+        return {
+            number: _read(place, edit)
+            for number, (place, edit) in enumerate(zip(self.places, self.edits, strict=True))
+            if any(place.slots[path].type.kind == "float" for path in edit.adds)
+        }
+
+    def summed(self, items: Mapping[int, Item | None]) -> WriteRequest:
+        """The same write with sums of floats worked out here, tested to be of the items as they were read.
+
+        DynamoDB adds decimally and refuses sums that take more than 38 digits, such as 1e30 + 1e-30.
+        """
+        edits = list(self.edits)
+        for number, item in items.items():
+            edit, place = edits[number], self.places[number]
+            if item is None:
+                continue
+            entry = place.decoder(tuple(place.slots))(item)
+            values, adds, tests = dict(edit.values), dict(edit.adds), list(edit.tests)
+            for path, amount in edit.adds.items():
+                type = place.slots[path].type
+                if type.kind == "float":
+                    try:
+                        values[path] = add(type, entry[path], adds.pop(path))
+                    except OverflowError:
+                        adds[path] = amount  # refused by the guard, which comes first
+                        continue
+                    tests.append(Test(path, "=", entry[path]))
+            expect = "present" if edit.do == "add" else edit.expect
+            edits[number] = replace(edit, do="patch", values=values, adds=adds, tests=tuple(tests), expect=expect)
+        return compose(self.places, edits)
 
 
 @dataclass(slots=True)
@@ -109,23 +142,7 @@ class Writer:
         self._decoders: dict[int, Callable[[Item], Row]] = {}
 
     def write(self, edits: Sequence[Edit]) -> WriteRequest:
-        places = [self._place(edit) for edit in edits]
-        if len(edits) == 1 and edits[0].do != "check":
-            edit = edits[0]
-            body = operation(places[0], edit)
-            if edit.returning and edit.do != "put":
-                body["ReturnValues"] = "ALL_OLD" if edit.do == "delete" else "ALL_NEW"
-            return WriteRequest(_SINGLE[edit.do], body, _is_repeatable(edit), edits, places)
-        if len(edits) > LIMITS.transaction_items:
-            raise UnsupportedError(f"dynamodb writes {LIMITS.transaction_items} items at once, not {len(edits)}")
-        items = [{_TOGETHER[edit.do]: operation(place, edit)} for place, edit in zip(places, edits, strict=True)]
-        body = {"TransactItems": items, "ClientRequestToken": secrets.token_hex(16)}
-        request = WriteRequest("TransactWriteItems", body, True, edits, places)
-        for number, edit in enumerate(edits):
-            if edit.returning and edit.do != "put":
-                read = Request("GetItem", {"Key": places[number].key(edit.key), "ConsistentRead": True})
-                (request.before if edit.do in ("delete", "check") else request.after)[number] = read
-        return request
+        return compose([self._place(edit) for edit in edits], edits)
 
     def wrote(self, request: WriteRequest, reply: Reply) -> list[Row | None]:
         if isinstance(reply, Exception):
@@ -174,6 +191,30 @@ class Writer:
         if found is None:
             found = self._decoders[id(place)] = place.decoder(tuple(place.slots))
         return found
+
+
+def compose(places: Sequence[Place], edits: Sequence[Edit]) -> WriteRequest:
+    """The request that does all edits or none."""
+    if len(edits) == 1 and edits[0].do != "check":
+        edit = edits[0]
+        body = operation(places[0], edit)
+        if edit.returning and edit.do != "put":
+            body["ReturnValues"] = "ALL_OLD" if edit.do == "delete" else "ALL_NEW"
+        return WriteRequest(_SINGLE[edit.do], body, _is_repeatable(edit), edits, places)
+    if len(edits) > LIMITS.transaction_items:
+        raise UnsupportedError(f"dynamodb writes {LIMITS.transaction_items} items at once, not {len(edits)}")
+    items = [{_TOGETHER[edit.do]: operation(place, edit)} for place, edit in zip(places, edits, strict=True)]
+    body = {"TransactItems": items, "ClientRequestToken": secrets.token_hex(16)}
+    request = WriteRequest("TransactWriteItems", body, True, edits, places)
+    for number, (place, edit) in enumerate(zip(places, edits, strict=True)):
+        if edit.returning and edit.do != "put":
+            reads = request.before if edit.do in ("delete", "check") else request.after
+            reads[number] = _read(place, edit)
+    return request
+
+
+def _read(place: Place, edit: Edit) -> Request:
+    return Request("GetItem", {"Key": place.key(edit.key), "ConsistentRead": True})
 
 
 def _is_repeatable(edit: Edit) -> bool:

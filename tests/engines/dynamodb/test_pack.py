@@ -1,0 +1,148 @@
+"""Views to structures: one table, readable tags, as few indexes as the cost model counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keyplan.engines.dynamodb.cost import cost_model
+from keyplan.engines.dynamodb.fit import projection_of
+from keyplan.engines.dynamodb.layout import attribute_name, layout
+from keyplan.engines.dynamodb.pack import pack, partition_tag
+from keyplan.errors import UnsupportedError
+from keyplan.model.load import parse_model
+from keyplan.plan.view import Part, View
+from tests.engines.dynamodb.support import (
+    ALL,
+    BY_DAY,
+    BY_STATUS,
+    BY_TOTAL,
+    BY_USER,
+    HANDLES,
+    NOTES_BY_LINE,
+    ORDERS,
+    STORED,
+    TOTALS,
+    design_of,
+    little_model,
+    parts,
+)
+
+MODEL = little_model()
+
+
+@pytest.mark.parametrize(
+    ("view", "tag"),
+    [
+        (ORDERS, "ORDER"),
+        (BY_USER, "USER"),
+        (BY_TOTAL, "ORDER"),
+        (HANDLES, "SESSION.HANDLE"),
+        (BY_STATUS, "ORDER.STATUS"),
+        (TOTALS, "ORDER.DAY(CREATED_AT)"),
+        (NOTES_BY_LINE, "NOTE.LINE"),
+        (replace(BY_USER, partition=(Part("user"), Part("", ways=4))), "USER"),
+        (View("n", "Note", "table", parts("order"), parts("line"), ("order", "line")), "ORDER"),
+        (View("n", "Note", "table", parts("order", "line"), (), ("order", "line")), "NOTE"),
+        (View("n", "Note", "gsi", parts("order.user"), parts("order", "line"), ("order", "line")), "USER"),
+    ],
+    ids=str,
+)
+def test_a_partition_is_named_by_whose_rows_it_gathers(view: View, tag: str) -> None:
+    assert partition_tag(MODEL, view) == tag
+
+
+def test_keys_read_well() -> None:
+    places = layout(MODEL, design_of(MODEL, (*ALL, TOTALS))).places
+    user = "5f0c4b0e-0000-4000-8000-000000000001"
+    assert places["orders", ()].key((7,)) == {"PK": {"S": "ORDER#a7"}, "SK": {"S": "ORDER#"}}
+    assert places["orders", ("notes",)].key((7, 12)) == {"PK": {"S": "ORDER#a7"}, "SK": {"S": "ORDER#NOTE#b12"}}
+    assert places["by user", ()].partition.encode((user,)) == f"USER#{user}"
+    assert places["by total", ()].partition.encode(()) == "ORDER"
+    assert places["handles", ()].key(("ann",)) == {"PK": {"S": "SESSION.HANDLE#ann"}, "SK": {"S": "SESSION"}}
+    assert places["totals", ()].sort.prefix == "ORDER.TOTALS#"
+
+
+def test_no_two_views_share_a_place() -> None:
+    many = [replace(BY_USER, name=f"view {number}") for number in range(4)]
+    places = layout(MODEL, design_of(MODEL, (*ALL, *many))).places.values()
+    tags = [(place.index, place.partition.prefix, place.sort.prefix) for place in places]
+    assert len(set(tags)) == len(tags)
+    for index, partition, sort in tags:
+        # The tag up to its separator decides: no sort key of one view begins like another's.
+        clashes = [one for one in tags if one[:2] == (index, partition) and one[2] != sort and one[2].startswith(sort)]
+        assert all(sort == "ORDER#" and one[2] == "ORDER#NOTE#" for one in clashes)
+
+
+def test_an_index_is_shared_by_entities() -> None:
+    _, first, *_ = pack(MODEL, (ORDERS, BY_STATUS, replace(NOTES_BY_LINE, holds=("order", "line", "text"))))
+    assert (first.name, first.kind, first.views) == ("GSI1", "gsi", ("by status", "notes by line"))
+    assert first.settings["projection"] == "ALL"
+
+
+def test_projections() -> None:
+    structures = {one.views: one.settings for one in pack(MODEL, ALL)[1:]}
+    assert structures["by status",]["projection"] == "ALL"
+    assert structures["by day",]["projection"] == "INCLUDE"
+    assert structures["by day",]["attributes"] == ("total",)
+    assert structures["flagged", "notes by line"]["projection"] == "KEYS_ONLY"
+
+
+def test_an_index_that_would_name_too_many_attributes_projects_all() -> None:
+    views = [replace(BY_DAY, name=f"view {number}", holds=("order_id", "day", *STORED[3:10])) for number in range(18)]
+    indexes = pack(MODEL, (ORDERS, *views))[1:]
+    named = sum(len(one.settings.get("attributes", ())) for one in indexes)  # type: ignore[arg-type]
+    assert len(indexes) == 18
+    assert 80 < named <= 100
+    assert {one.settings["projection"] for one in indexes} == {"ALL", "INCLUDE"}
+
+
+def test_too_many_indexes() -> None:
+    views = [replace(BY_STATUS, name=f"view {number}") for number in range(21)]
+    with pytest.raises(UnsupportedError, match="21 indexes"):
+        pack(MODEL, (ORDERS, *views))
+
+
+GSIS = st.lists(st.sampled_from([BY_STATUS, BY_DAY, NOTES_BY_LINE, replace(NOTES_BY_LINE, partition=parts("text"))]))
+
+
+@given(GSIS)
+def test_packing_needs_what_the_cost_model_counts(chosen: list[View]) -> None:
+    """The program pays for the largest number of views of one entity per projection, and packing gets by with it."""
+    views = [replace(view, name=f"view {number}") for number, view in enumerate(chosen[:20])]
+    couplings = cost_model(MODEL).couplings(views, {})
+    least = dict.fromkeys(couplings.variables, 0.0)
+    for row in couplings.rows:
+        mine = [name for name in row.coefficients if name in least]
+        if len(mine) == 1:
+            least[mine[0]] = max(least[mine[0]], sum(row.coefficients.values()) + 1)
+    indexes = pack(MODEL, (ORDERS, *views))[1:]
+    for projection in ("ALL", "INCLUDE", "KEYS_ONLY"):
+        found = [one for one in indexes if projection_of(MODEL, views[int(one.views[0][5:])]) == projection]
+        assert len(found) == least.get(f"indexes.{projection}", 0)
+    for one in indexes:
+        entities = [views[int(name[5:])].entity for name in one.views]
+        assert len(set(entities)) == len(entities)
+
+
+def test_names_of_ours_are_left_to_us() -> None:
+    assert attribute_name("PK") == "PK_"
+    assert attribute_name("GSI12SK") == "GSI12SK_"
+    assert attribute_name("user.PK") == "user.PK"
+    names = [attribute_name(name) for name in ("ttl", "ttl_", "ttl__", "PK", "total")]
+    assert len(set(names)) == 5
+
+
+def test_the_partition_of_the_record_is_kept_free() -> None:
+    source = 'keyplan: 1\nname: x\nentities:\n  Keyplan:\n    fields: { id: "int, key" }\n'
+    model = parse_model(source)
+    assert partition_tag(model, View("k", "Keyplan", "table", parts("id"), (), ("id",))) == "KEYPLAN."
+
+
+def test_an_index_needs_what_its_items_carry() -> None:
+    view = replace(NOTES_BY_LINE, partition=parts("order.user"), holds=("order", "line", "order.user"))
+    with pytest.raises(UnsupportedError, match=r"do not carry 'order\.user'"):
+        layout(MODEL, design_of(MODEL, (ORDERS, view)))
