@@ -1,0 +1,61 @@
+"""Examples and their designs, made once for all tests of this folder."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from keyplan.design import design
+from keyplan.engines import BUILTIN, get_engine
+from keyplan.model.load import load_model, parse_model
+from keyplan.model.model import Model
+from keyplan.plan.design import Design
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.yaml"))
+PLACES = [(example, engine) for engine in BUILTIN for example in EXAMPLES]
+"""Every example on every engine."""
+
+NOTES = """
+keyplan: 1
+name: notes
+entities:
+  Person:
+    count: 10k
+    fields:
+      person_id: uuid, key
+      name: string(20)
+  Note:
+    count: 1M
+    fields:
+      note_id: uuid, key
+      person: Person, as notes
+      topic: string(12), distinct 500
+      body: text(400)
+      made_at: timestamp, now
+patterns:
+  person: { find: Person, where: "person_id = :person_id", rate: 10/s, p99: 50ms }
+  note: { find: Note, where: "note_id = :note_id", rate: 10/s, p99: 50ms }
+  notes_of: { find: Note, where: "person = :person_id", order: made_at desc, page: 20, rate: 10/s, p99: 50ms }
+writes:
+  sign_up: { create: Person, rate: 1/h }
+  write: { create: Note, rate: 1/s }
+"""
+TOPIC = '  about: { find: Note, where: "topic = :topic", order: made_at desc, page: 20, rate: 10/s, p99: 50ms }\n'
+
+
+def notes(*, topics: bool = False, change: tuple[str, str] = ("", "")) -> Model:
+    """A small model, with one pattern more, or with a piece of its text replaced."""
+    text = NOTES.replace("writes:\n", f"{TOPIC}writes:\n") if topics else NOTES
+    assert change[0] in text
+    return parse_model(text.replace(*change) if change[0] else text, file="notes.yaml")
+
+
+@cache
+def example(name: str) -> Model:
+    return load_model(ROOT / "examples" / f"{name}.yaml")
+
+
+@cache
+def designed(name: str, engine: str) -> Design:
+    return design(example(name), get_engine(engine))

@@ -1,0 +1,107 @@
+"""The design document: as its schema says, as its page says, and the same from every process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+
+from keyplan.design import difference, document, document_schema
+from keyplan.engines import BUILTIN
+from tests.unit.design.support import EXAMPLES, PLACES, ROOT, designed, example
+
+PAGE = ROOT / "docs" / "design-document.md"
+DESIGN_ALL = """
+import json, sys
+from keyplan.design import design, document
+from keyplan.engines import get_engine
+from keyplan.model.load import load_model
+from keyplan.plan.lockfile import lock_text
+for name in sys.argv[2:]:
+    model = load_model(f"examples/{name}.yaml")
+    found = design(model, get_engine(sys.argv[1]))
+    told = document(model, found)
+    del told["objective"]["seconds"]
+    print(json.dumps(told))
+    print(lock_text(model, found))
+"""
+
+
+@pytest.fixture(scope="module")
+def validator() -> jsonschema.Draft202012Validator:
+    schema = document_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+@pytest.mark.parametrize(("name", "engine"), PLACES)
+def test_every_document_is_as_the_schema_says(
+    validator: jsonschema.Draft202012Validator, name: str, engine: str
+) -> None:
+    told = document(example(name), designed(name, engine))
+    validator.validate(json.loads(json.dumps(told, allow_nan=False)))
+
+
+def test_a_document_with_a_difference_is_as_the_schema_says(validator: jsonschema.Draft202012Validator) -> None:
+    locked = designed("shop", "sqlite")
+    told = document(example("shop"), locked)
+    validator.validate({**told, "against_lock": difference(example("shop"), locked, locked)})
+
+
+def test_the_schema_is_strict(validator: jsonschema.Draft202012Validator) -> None:
+    told = json.loads(json.dumps(document(example("sessions"), designed("sessions", "sqlite"))))
+    for path in ([], ["objective"], ["structures", 0], ["structures", 0, "views", 0], ["patterns", "session"]):
+        place: Any = told
+        for step in path:
+            place = place[step]
+        place["more"] = 1
+        assert not validator.is_valid(told), path
+        del place["more"]
+    del told["patterns"]["session"]["cost"]
+    assert not validator.is_valid(told)
+
+
+def properties(schema: Any) -> Iterator[str]:
+    """The names of all properties in a schema."""
+    if isinstance(schema, dict):
+        for name, inner in schema.items():
+            if name == "properties":
+                yield from inner
+            yield from properties(inner)
+    elif isinstance(schema, list):
+        for inner in schema:
+            yield from properties(inner)
+
+
+def test_the_page_has_every_property() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    missing = {name for name in properties(document_schema()) if f"`{name}`" not in page}
+    assert not missing
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_totals_add_up_to_the_objective(name: str, engine: str) -> None:
+    """Reads, writes and storage recomputed from the document; what is left is the carrying cost per structure."""
+    told = document(example(name), designed(name, engine))
+    calls = [*told["patterns"].values(), *told["writes"].values()]
+    assert sum(call.get("total", 0.0) for call in calls) <= told["objective"]["value"] * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_two_processes_make_the_same_bytes(engine: str) -> None:
+    command = [sys.executable, "-c", DESIGN_ALL, engine, *EXAMPLES]
+    runs = [
+        subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed}, stdout=subprocess.PIPE)
+        for seed in ("1", "2")
+    ]
+    first, second = (run.communicate()[0] for run in runs)
+    assert [run.returncode for run in runs] == [0, 0]
+    assert len(first) > 10_000
+    assert first == second

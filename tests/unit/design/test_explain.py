@@ -1,0 +1,108 @@
+"""Explanations: figures that agree with the document, the engine's words, and re-solves that are not guesses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from keyplan.design import design, document, explain
+from keyplan.design.build import build_problem
+from keyplan.design.given import view_key
+from keyplan.design.problem import evaluate
+from keyplan.engines import BUILTIN, get_engine
+from keyplan.errors import ArgumentError
+from keyplan.plan.walk import searches
+from tests.unit.design.support import PLACES, designed, example, notes
+
+SQLITE = get_engine("sqlite")
+
+
+@pytest.mark.parametrize(("name", "engine"), PLACES)
+def test_everything_but_structures_can_be_explained(name: str, engine: str) -> None:
+    model, found, here = example(name), designed(name, engine), get_engine(engine)
+    told = document(model, found)
+    for call in model.calls:
+        explained = explain(model, here, found, call)
+        json.dumps(explained, allow_nan=False)
+        assert explained["name"] == call
+        if call in model.patterns and explained["served"]:
+            assert explained["total"] == told["patterns"][call]["total"]
+            reads = [step for step in explained["steps"] if step.get("view")]
+            assert reads
+            assert all(step["words"] for step in reads)
+    overview = explain(model, here, found)
+    assert [structure["name"] for structure in overview["structures"]] == [s.name for s in found.structures]
+    assert set(overview["patterns"]) == set(model.patterns)
+
+
+@pytest.mark.parametrize(("name", "engine"), PLACES)
+def test_searches_come_in_the_order_of_the_steps(name: str, engine: str) -> None:
+    found = designed(name, engine)
+    for plan in found.plans.values():
+        assert [search.view for search in searches(plan.node)] == [s["view"] for s in plan.steps if "view" in s]
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_who_needs_a_structure_and_what_it_costs(engine: str) -> None:
+    model = notes(topics=True)
+    found = design(model, get_engine(engine))
+    for structure in found.structures:
+        told = explain(model, get_engine(engine), found, structure.name)
+        assert told["what"] == "structure"
+        assert told["total"] == pytest.approx(told["storage"] + told["upkeep"])
+        assert told["storage"] > 0
+        cost = sum(found.figures[name].cost for name in structure.views)
+        assert told["total"] >= cost * (1 - 1e-6)  # transactions come on top
+    readers = {name for view in found.views for name in found.figures[view].because}
+    assert set(model.patterns) <= readers
+
+
+def test_without_a_structure_is_a_new_solution() -> None:
+    """The cost without is no less than the cost with, and is that of a design that serves everything."""
+    model = notes(topics=True)
+    found = design(model, SQLITE)
+    possible = 0
+    for structure in found.structures:
+        without = explain(model, SQLITE, found, structure.name)["without"]
+        if not without["possible"]:
+            assert "there would be no" in without["reason"] or "could not be served" in without["reason"]
+            continue
+        possible += 1
+        assert without["now"] == pytest.approx(found.objective.value)
+        assert without["more"] > 0
+        assert without["value"] == pytest.approx(without["now"] + without["more"])
+    homes = {name for name, _ in found.homes.values()}
+    assert possible == len(found.structures) - len(homes)
+
+
+def test_a_design_without_a_view_has_none_under_its_key() -> None:
+    model = notes()
+    found = design(model, SQLITE)
+    (index,) = (view for view in found.views.values() if view.kind == "index")
+    built = build_problem(model, SQLITE, without={view_key(index)})
+    assert all(view_key(view) != view_key(index) for view in built.problem.views.values())
+    full = build_problem(model, SQLITE)
+    assert any(view_key(view) == view_key(index) for view in full.problem.views.values())
+    assert evaluate(full.problem, set(full.problem.views)).unserved == []
+
+
+def test_a_single_view_of_a_shared_structure() -> None:
+    model, found = example("shop"), designed("shop", "sqlite")
+    name = next(name for name in found.views if name not in {s.name for s in found.structures})
+    told = explain(model, SQLITE, found, name)
+    assert told["what"] == "view"
+    assert [view["name"] for view in told["views"]] == [name]
+
+
+def test_a_write_says_what_it_reads_first() -> None:
+    model, found = example("shop"), designed("shop", "sqlite")
+    told = explain(model, SQLITE, found, "ship_order")
+    old = next(step for step in told["steps"] if step.get("why") == "the old row")
+    assert old["words"].startswith("SELECT")
+    assert sum(touch["total"] for touch in told["touches"]) <= told["total"] * (1 + 1e-6)
+
+
+def test_an_unknown_name() -> None:
+    with pytest.raises(ArgumentError, match="nothing is called 'nots_of'; did you mean 'notes_of'"):
+        explain(notes(), SQLITE, design(notes(), SQLITE), "nots_of")
