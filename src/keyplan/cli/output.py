@@ -269,13 +269,20 @@ def _call(found: Document) -> list[str]:
         f"p99 {number(found['p99_ms'], 2)} ms"
         + (f" of {number(found['p99_budget_ms'])} ms" if found.get("p99_budget_ms") else ""),
     ]
-    cost = f"{_price(found['total'], unit)} at {format_rate(found['rate'])}"
+    cost = f"{_price(found['total'], unit)} at {format_rate(found['rate'])}, {_each(found['cost'], unit)}"
     lines = [title, f"  {', '.join(figures)}", f"  {cost}" + (f", {found['how']}" if found.get("how") else "")]
     for place, step in enumerate(found["steps"], 1):
         lines += ["", f"{place}. {_said(step)}"]
         for line in str(step.get("words") or "").splitlines():
             lines += wrap(line, width(), initial_indent=" " * 5, subsequent_indent=" " * 7, drop_whitespace=True)
     return lines
+
+
+def _each(cost: float, unit: str) -> str:
+    """What one call costs; money is said of a million calls, because one costs next to nothing."""
+    if _is_money(unit):
+        return f"${cost * 1e6:,.2f} a million calls"
+    return f"{number(cost, 2)} {unit.partition('/')[0]} a call"
 
 
 def _said(step: Document) -> str:
