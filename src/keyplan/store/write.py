@@ -277,7 +277,11 @@ class Writer:
         if self.is_guard(edit, change):
             listed = ", ".join(f"'{part.path}'" for part in self.design.views[edit.view].parts)
             return ConflictError(f"{change.label}: another {change.entity} has the same {listed}")
-        return ConflictError(f"{change.label}: {reply}")
+        ours = any(view.unique and view.base and view.entity == change.entity for view in self.design.views.values())
+        if edit.expect == "absent" and not ours:
+            named_key = ", ".join(str(part) for part in change.key)
+            return ConflictError(f"{change.label}: {change.entity} '{named_key}' exists already")
+        return ConflictError(f"{change.label}: {reply}")  # the engine knows which of its indexes refused
 
     def fitting(self, batch: Batch, jobs: Sequence[Job]) -> list[Edit]:
         """The edits, if the engine can do so many at once.

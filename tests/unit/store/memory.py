@@ -62,7 +62,7 @@ class MemoryReader(Reader):
 
     def ask(self, spans: Sequence[Span], limit: int | None, *, strong: bool) -> list[Ask]:
         half = (len(spans) + 1) // 2
-        parts = [range(0, half), range(half, len(spans))]
+        parts = [range(half), range(half, len(spans))]
         return [Ask(Read(self.search, [spans[n] for n in part], limit), list(part)) for part in parts if part]
 
     def answer(self, ask: Ask, reply: Reply) -> Answer:

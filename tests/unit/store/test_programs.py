@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from tests.conformance.test_generated import difference
 from tests.naive import EVERYTHING
 from tests.strategies.programs import Program, on_reference, programs
-from tests.conformance.test_generated import difference
 from tests.unit.store.support import on_store
 
 
