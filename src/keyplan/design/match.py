@@ -85,7 +85,8 @@ def match(
         any(c.op == "=" for c in by_key.get((column, None), ())) for column in model.entities[view.entity].key
     )
     spans = most_spans = 1.0
-    bound: set[str] = set()
+    fixed: set[str] = set()
+    listed: set[str] = set()
     all_bound = True
     parts = list(view.parts)
     fixed_parts = len(view.partition)
@@ -109,7 +110,7 @@ def match(
             break
         used.append(found)
         if part.cut is None:
-            bound.add(part.path)
+            (listed if found.op == "in" else fixed).add(part.path)
         if found.op == "in":
             length = statistics.in_length(found)
             spans *= length
@@ -123,7 +124,7 @@ def match(
     scan = not used and not get and not _is_small_partition(view, kind)
     if any(part.cut in ("each", "words") for part in tail):
         return None  # entries would repeat rows
-    order, ordered, descending = _native_order(model, view, need, tail, bound)
+    order, ordered, descending = _native_order(model, view, need, tail, fixed, listed)
     left = [condition for condition in conditions if condition not in used]
     # A search is answered by its first word only, and buckets are wider than their range: test both again.
     left += [condition for condition in used if condition.op == "search"]
@@ -233,38 +234,30 @@ def _presence_implied(model: Model, view: View, need: Need) -> bool:
 
 
 def _native_order(
-    model: Model, view: View, need: Need, tail: list[Part], bound: set[str]
+    model: Model, view: View, need: Need, tail: list[Part], fixed: set[str], listed: set[str]
 ) -> tuple[tuple[Order, ...], bool, bool]:
-    """The total order in which the rest of the sort key delivers rows, whether it is the need's, and its direction."""
+    """The total order in which the rest of the sort key delivers rows, whether it is the need's, and its direction.
+
+    `fixed` paths have one value in all rows; `listed` ones (by an `in`) have one value in each span, and tell the rows
+    of different spans apart when these are merged.
+    """
     if any(part.cut is not None or part.ways > 1 for part in tail):
         return (), not need.order, False
-    key = [column for column in model.entities[view.entity].key if column not in bound]
-    paths = [part.path for part in tail if part.path not in bound]
-    if not set(key) <= set(paths):
+    key = [column for column in model.entities[view.entity].key if column not in fixed]
+    paths = [part.path for part in tail]
+    if not set(key) - listed <= set(paths):
         return (), not need.order, False
-    asked = [order for order in need.order if str(order.path) not in bound]
-    descending = False
-    if asked:
-        wanted = [str(order.path) for order in asked]
-        wanted += [column for column in key if column not in wanted]
-        ways = [order.descending for order in asked]
-        ways += [ways[-1]] * (len(wanted) - len(ways))
-        flips = [way != part.descending for way, part in zip(ways, tail, strict=False)]
-        if paths[: len(wanted)] != wanted or len(set(flips[: len(wanted)])) != 1:
-            # Rows come in some total order, but not in the one asked for: whoever needs it sorts.
-            return (), False, False
-        descending = flips[0]
-        # What follows the key in the sort cannot change the order any more.
-        tail = tail[: len(wanted)]
-    elif need.order:
-        # Every order term is fixed by an equality: what is left is the tie-break by key in its direction.
-        if paths[: len(key)] != key:
-            return (), False, False
-        descending = need.order[-1].descending
-        tail = tail[: len(key)]
-    order = tuple(
-        Order(path_of(part.path, model, view.entity), descending != part.descending)
-        for part in tail
-        if part.path not in bound
-    )
-    return order, True, descending
+    if not need.order:
+        terms = [(part.path, part.descending) for part in tail]
+        terms += [(column, False) for column in key if column not in paths]
+        return tuple(Order(path_of(text, model, view.entity), way) for text, way in terms), True, False
+    last = need.order[-1].descending
+    terms = [(str(order.path), order.descending) for order in need.order if str(order.path) not in fixed]
+    terms += [(column, last) for column in key if column not in {text for text, _ in terms}]
+    within = [(text, way) for text, way in terms if text not in listed]
+    flips = {way != part.descending for (_, way), part in zip(within, tail, strict=False)}
+    if paths[: len(within)] != [text for text, _ in within] or len(flips) > 1:
+        # Rows come in some total order, but not in the one asked for: whoever needs it sorts.
+        return (), False, False
+    order = tuple(Order(path_of(text, model, view.entity), way) for text, way in terms)
+    return order, True, True in flips
