@@ -114,10 +114,7 @@ def compile_filter(model: Model, entity: str, conditions: Sequence[Condition]) -
             for left, test, values in bound:
                 if not test(left(row), values):
                     return False
-            for role, some in below:
-                if not any(some(child) for child in row.get(role) or ()):
-                    return False
-            return True
+            return all(any(some(child) for child in row.get(role) or ()) for role, some in below)
 
         return holds
 

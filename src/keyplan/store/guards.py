@@ -10,9 +10,9 @@ from keyplan.model.entity import EXPIRES
 from keyplan.model.pattern import Condition, Outer, Path
 from keyplan.plan.edits import Test
 from keyplan.plan.steps import Search
+from keyplan.store.changes import Batch, RowChange
 from keyplan.store.expiry import is_gone
 from keyplan.store.filter import Call
-from keyplan.store.mutate import Batch, RowChange
 from keyplan.store.search import SearchNode
 
 if TYPE_CHECKING:

@@ -21,8 +21,9 @@ from keyplan.model.types import Type
 from keyplan.model.values import add
 from keyplan.model.write import Write
 from keyplan.plan.edits import Test
+from keyplan.store.changes import RowChange
 from keyplan.store.filter import Call, Filter
-from keyplan.store.mutate import Mutator, RowChange
+from keyplan.store.mutate import Mutator
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]

@@ -18,47 +18,10 @@ from keyplan.errors import DesignError, RangeError
 from keyplan.model.model import Model
 from keyplan.model.values import add
 from keyplan.plan.edits import Edit, Test
+from keyplan.store.changes import Batch, RowChange, Work, differing_columns, merged
 from keyplan.store.fold import COUNT, minus, plus
 from keyplan.store.places import Place, Places
 from keyplan.store.rows import Key, Row, RowReader, World
-
-
-@dataclass
-class RowChange:
-    """One row as it was and as it will be; None where there is no row."""
-
-    entity: str
-    key: Key
-    old: Row | None
-    new: Row | None
-    label: str = ""
-    blind: bool = False
-    """The old row was not read: `old` holds the key alone, and only `sets` and `adds` are known to change."""
-    sets: Mapping[str, Any] = field(default_factory=dict)
-    adds: Mapping[str, Any] = field(default_factory=dict)
-    tests: tuple[Test, ...] = ()
-    """Conditions of the write itself, on the home's entry."""
-    expect: str = "any"
-    """Of the home: absent for what must be new, present for what was seen or is only changed, any for the rest."""
-    is_new: bool = False
-    """The key was generated for it, so nobody can point at it yet."""
-    returning: bool = False
-    follows: bool = False
-    """The row itself stays as it is; values that it copies change."""
-    recopied: bool = False
-    """The row changes, and values that it copies change with it."""
-    late: bool = False
-    """It began to copy while the values were being changed, and is brought up to date afterwards."""
-
-
-@dataclass
-class Batch:
-    """The edits of some row changes."""
-
-    edits: list[Edit]
-    changes: list[RowChange]
-    homes: dict[int, int]
-    """Number of the change to the number of the edit that returns its row."""
 
 
 class Mutator:
@@ -142,7 +105,7 @@ class Mutator:
             if self.copies_needed(place, change)
             for path in place.copies
         )
-        work = _Work(world)
+        work = Work(world)
         for number, change in enumerate(changes):
             yield from self.edit_row(work, number, change)
         edits = merged(work.edits, self.extreme_names)
@@ -155,7 +118,7 @@ class Mutator:
         for change in changes:
             if change.is_new or change.blind or change.follows:
                 continue
-            differing = _differing(change)
+            differing = differing_columns(change)
             for watch in self.places.watches[change.entity]:
                 if not watch.columns & differing:
                     continue
@@ -200,12 +163,12 @@ class Mutator:
             return True
         if change.new is None or place.key_copies:
             return place.key_copies
-        return bool(place.deciding & _differing(change))
+        return bool(place.deciding & differing_columns(change))
 
-    def edit_row(self, work: _Work, number: int, change: RowChange) -> Proc[None]:
+    def edit_row(self, work: Work, number: int, change: RowChange) -> Proc[None]:
         """The edits of one row change."""
         places = self.places.of[change.entity]
-        differing = _differing(change)
+        differing = differing_columns(change)
         touched = [
             place
             for place in places
@@ -232,7 +195,7 @@ class Mutator:
         decided = {column for place in touched for column in place.deciding}
         return {column: change.old[column] for column in sorted(decided)}
 
-    def edit_entries(self, work: _Work, number: int, change: RowChange, place: Place, tests: Mapping[str, Any]) -> None:
+    def edit_entries(self, work: Work, number: int, change: RowChange, place: Place, tests: Mapping[str, Any]) -> None:
         needed = self.copies_needed(place, change)
         old = self.row_for(work, place, change, False, needed)
         new = self.row_for(work, place, change, True, needed)
@@ -247,7 +210,8 @@ class Mutator:
             if key not in before:
                 edits.append(Edit(place.view.name, "put", key, place.at, entry, row=number))
                 continue
-            assert old is not None and new is not None
+            assert old is not None
+            assert new is not None
             patch = self.patch(change, place, old, new, entry)
             if patch is not None:
                 edits.append(replace(patch, key=key, row=number))
@@ -260,7 +224,7 @@ class Mutator:
         for edit in edits:
             work.edits.append(self.guarded(edit, change, place, tests, work.world.now))
 
-    def row_for(self, work: _Work, place: Place, change: RowChange, new: bool, needed: bool) -> Row | None:
+    def row_for(self, work: Work, place: Place, change: RowChange, new: bool, needed: bool) -> Row | None:
         row = change.new if new else change.old
         if row is None or not needed:
             return row
@@ -285,7 +249,7 @@ class Mutator:
         """Whether no key, copy or measure depends on a column, and no entry that holds it moves."""
         if any(watch.columns & {column} for watch in self.places.watches[change.entity]):
             return False
-        differing = _differing(change)
+        differing = differing_columns(change)
         for place in self.places.of[change.entity]:
             if column in place.deciding or column in place.composing:
                 return False
@@ -327,7 +291,7 @@ class Mutator:
             returning=change.returning and (edit.do == "patch" or change.new is None),
         )
 
-    def ensure_home(self, work: _Work, number: int, change: RowChange, tests: Mapping[str, Any]) -> None:
+    def ensure_home(self, work: Work, number: int, change: RowChange, tests: Mapping[str, Any]) -> None:
         """A check on the home, where what was read of it decided something but the home itself is not edited."""
         home = self.places.home(change.entity)
         mine = [edit for edit in work.edits if edit.row == number]
@@ -351,7 +315,7 @@ class Mutator:
 
     # Counters
 
-    def edit_groups(self, work: _Work, number: int, change: RowChange, place: Place) -> Proc[None]:
+    def edit_groups(self, work: Work, number: int, change: RowChange, place: Place) -> Proc[None]:
         """What a row adds to the groups it joins, stays in and leaves."""
         needed = self.copies_needed(place, change)
         amounts: dict[Key, dict[str, Any]] = {}
@@ -391,7 +355,7 @@ class Mutator:
 
     def extremes(
         self,
-        work: _Work,
+        work: Work,
         change: RowChange,
         place: Place,
         key: Key,
@@ -414,7 +378,7 @@ class Mutator:
 
     def recompute(
         self,
-        work: _Work,
+        work: Work,
         change: RowChange,
         place: Place,
         key: Key,
@@ -444,7 +408,8 @@ class Mutator:
             if not role.many and role.columns == paths:
                 return role.name
         raise DesignError(
-            f"view '{place.view.name}' keeps a minimum or maximum by {', '.join(paths)}; only by a reference can it be kept true"
+            f"view '{place.view.name}' keeps a minimum or maximum by {', '.join(paths)}; "
+            "only by a reference can it be kept true"
         )
 
 
@@ -453,122 +418,3 @@ class _Extremes:
     adds: dict[str, Any] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
     tests: tuple[Test, ...] = ()
-
-
-@dataclass
-class _Work:
-    """The edits made so far."""
-
-    world: World
-    edits: list[Edit] = field(default_factory=list)
-
-    def check_sources(self, places: Places, place: Place, change: RowChange, row: Row, new: bool, number: int) -> None:
-        """Checks that the rows which values were copied from are still as they were read."""
-        world = self.world
-        model = world.model
-        for path in place.copies:
-            for depth in range(1, len(path.roles) + 1):
-                found = world.behind(change.entity, row, path.roles[:depth], new)
-                if found is None:
-                    break
-                if found in world.changed:
-                    continue
-                target, key = found
-                source = world.seen[found]
-                if source is None:
-                    exact = places.exact(target)
-                    if exact is not None:
-                        named = dict(zip(model.entities[target].key, key, strict=True))
-                        self.edits.append(
-                            Edit(
-                                exact.view.name,
-                                "check",
-                                exact.key.of(named)[0],
-                                exact.at,
-                                expect="absent",
-                                alive_at=world.now,
-                                row=number,
-                            )
-                        )
-                    break
-                home = places.home(target)
-                if depth == len(path.roles):
-                    columns: tuple[str, ...] = (path.column,)
-                else:
-                    columns = model.entities[target].roles[path.roles[depth]].columns
-                tests = tuple(
-                    Test(column, "=", source.get(column))
-                    for column in columns
-                    if column not in model.entities[target].key and column in home.holds
-                )
-                self.edits.append(
-                    Edit(
-                        home.view.name,
-                        "check",
-                        home.keys(source)[0],
-                        home.at,
-                        expect="present",
-                        tests=tests,
-                        row=number,
-                    )
-                )
-
-
-def _differing(change: RowChange) -> set[str]:
-    """The columns whose values change."""
-    if change.blind:
-        return {*change.sets, *change.adds}
-    old, new = change.old, change.new
-    if old is None or new is None:
-        return set(old or new or ())
-    return {column for column, value in new.items() if old.get(column) != value} | (old.keys() - new.keys())
-
-
-def merged(edits: list[Edit], extremes: Mapping[tuple[str, str], str]) -> list[Edit]:
-    """At most one edit per entry, as engines want it; deletes first, so that what they release can be taken."""
-    found: dict[tuple[str, tuple[str, ...], Key], Edit] = {}
-    for edit in edits:
-        place = (edit.view, edit.at, edit.key)
-        before = found.get(place)
-        found[place] = edit if before is None else _both(before, edit, extremes)
-    rank = {"delete": 0}
-    return sorted(found.values(), key=lambda edit: rank.get(edit.do, 1))
-
-
-def _both(first: Edit, second: Edit, extremes: Mapping[tuple[str, str], str]) -> Edit:
-    if second.do == "check":
-        first, second = second, first
-    if first.do == "check":
-        tests = _each_once((*first.tests, *second.tests))
-        expect = second.expect if second.expect != "any" else first.expect
-        return replace(second, tests=tests, expect=expect, alive_at=second.alive_at or first.alive_at)
-    if second.do == "delete":
-        first, second = second, first
-    if first.do == "delete" and second.do == "put":
-        return replace(second, expect="present" if first.expect == "present" else "any", tests=first.tests)
-    adds: dict[str, Any] = dict(first.adds)
-    value: Any
-    for name, value in second.adds.items():
-        how = extremes.get((first.view, name))
-        if name not in adds:
-            adds[name] = value
-        elif how is None:
-            adds[name] = plus(adds[name], value)
-        else:
-            adds[name] = min(adds[name], value) if how == "min" else max(adds[name], value)
-    return replace(
-        second,
-        do="add" if first.do == second.do == "add" else second.do if second.do != "add" else first.do,
-        values={**first.values, **second.values},
-        adds=adds,
-        tests=_each_once((*first.tests, *second.tests)),
-    )
-
-
-def _each_once(tests: Iterable[Test]) -> tuple[Test, ...]:
-    """Without repetitions; the values of tests cannot all be hashed."""
-    found: list[Test] = []
-    for test in tests:
-        if test not in found:
-            found.append(test)
-    return tuple(found)

@@ -52,7 +52,7 @@ def open_async(
     clock: Clock | None = None,
     new_id: NewId | None = None,
 ) -> Opening:
-    """The same for asyncio: `async with keyplan.open_async(...) as store`, or `store = await keyplan.open_async(...)`."""
+    """The same for asyncio: `async with keyplan.open_async(...) as store`, or `await keyplan.open_async(...)`."""
     return Opening(model, url, design, clock, new_id)
 
 

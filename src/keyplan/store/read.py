@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keyplan.engines.base import Kind, Proc
@@ -13,7 +13,7 @@ from keyplan.model.entity import Entity
 from keyplan.model.model import Model
 from keyplan.model.pattern import Order, Path, Pattern
 from keyplan.model.predicate import operand_value
-from keyplan.model.shape import shaper
+from keyplan.model.shape import plain_columns, shaper
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Attach, Drive, Extend, Fold, Intersect, Node, Search, Then
 from keyplan.store.cursor import Cursors
@@ -56,7 +56,8 @@ class Read:
         if plan is None:
             return
         self.unserved = None
-        self.node = executor.compile(plan.node)
+        node, self.is_shaped = _shaped(model, pattern, plan.node)
+        self.node = executor.compile(node)
         if pattern.stale_ms is None and all(kinds[design.views[one.view].kind].strong for one in searches(plan.node)):
             self.most = len(LEVELS) - 1
         self.target = executor.compile(plan.target) if plan.target is not None else None
@@ -116,15 +117,22 @@ class Read:
                 return self.shape(rows[0]) if rows else None
             if pattern.limit is not None:
                 rows = yield from self.rows(call, None, pattern.limit)
-                return [self.shape(row) for row in rows]
+                return self.shaped(rows)
             position = self.cursors.position(cursor, call.args) if cursor is not None else None
             rows = yield from self.rows(call, position, self.size)
             text = self.cursors.text(position_of(self.order, rows[-1]), call.args) if len(rows) == self.size else None
-            return Page([self.shape(row) for row in rows], text)
+            return Page(self.shaped(rows), text)
         if pattern.kind == "rank":
             return (yield from self.rank(call))
         (rows,) = yield from self.node.many(call, ROOT)
         return self.aggregate(rows)
+
+    def shaped(self, rows: list[Row]) -> list[dict[str, Any]]:
+        """The answers that flat rows give."""
+        if self.is_shaped:
+            return rows
+        shape = self.shape
+        return [shape(row) for row in rows]
 
     def rows(self, call: Call, position: Position | None, limit: int | None) -> Proc[list[Row]]:
         """The flat rows after a position, in order."""
@@ -179,11 +187,21 @@ class Read:
         """Some answers for iteration, and where to go on; without a sorted plan everything at once."""
         if not self.sorted:
             rows = yield from self.rows(call, None, self.pattern.limit)
-            return [self.shape(row) for row in rows], None
+            return self.shaped(rows), None
         size = max(self.size, CHUNK)
         rows = yield from self.rows(call, position, size)
         going = position_of(self.order, rows[-1]) if len(rows) == size else None
-        return [self.shape(row) for row in rows], going
+        return self.shaped(rows), going
+
+
+def _shaped(model: Model, pattern: Pattern, node: Node) -> tuple[Node, bool]:
+    """A plan that takes nothing but what is answered brings rows in the shape of the answer: then nothing is to shape."""
+    if pattern.kind != "find" or not isinstance(node, Search) or node.along:
+        return node, False
+    columns = plain_columns(model, pattern.entity, pattern.select)
+    if columns is None or set(columns) != set(node.takes):
+        return node, False
+    return replace(node, takes=columns), True
 
 
 CHUNK = 500

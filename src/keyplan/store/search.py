@@ -65,7 +65,7 @@ class SearchNode:
         self.op = "scan" if self.spans.scan else "get" if self.spans.single else "query"
 
     def is_left_to_others(self, condition: Any) -> bool:
-        """Whether a search by words, of which a key answers one, is tested by the plan where all its texts are known."""
+        """Whether a search by words, of which a key answers one, is tested where all its texts are known."""
         if condition in self.search.filter:
             return True
         paths = {str(path) for path in (condition.path, *condition.also)}

@@ -142,14 +142,7 @@ class Spans:
             if op == "contains":
                 one.used = True
                 return _listed(one, None)
-            wanted = one.wanted
-
-            def longest_word(call: Call, outer: Mapping[str, Any]) -> Sequence[Any]:
-                found = wanted(call, outer)
-                # One word narrows; the others are left to the filter. Long words are rare ones.
-                return (max(sorted(found[0]), key=len),) if found and found[0] else ()
-
-            return longest_word
+            return _longest_word(one.wanted)
         return None
 
     def buckets_of(self, part: KeyPart) -> Values:
@@ -321,6 +314,16 @@ def _listed(one: _Given, cut: str | None) -> Values:
             return ()
         items = found[0] if many else found
         return sorted({truncate(item, cut) for item in items} if cut else items)
+
+    return values
+
+
+def _longest_word(wanted: Wanted) -> Values:
+    """One word narrows, the others are left to the filter; long words are rare ones."""
+
+    def values(call: Call, outer: Mapping[str, Any]) -> Sequence[Any]:
+        found = wanted(call, outer)
+        return (max(sorted(found[0]), key=len),) if found and found[0] else ()
 
     return values
 

@@ -15,7 +15,7 @@ from keyplan.plan.design import Design
 from keyplan.store.core import Core
 from keyplan.store.load import Loading, load_rows
 from keyplan.store.pump import patient, run, run_async
-from keyplan.store.quick import NOT_QUICK, Quick, quick_get
+from keyplan.store.quick import NOT_QUICK, Quick, quick_read
 from keyplan.store.read import Read
 from keyplan.store.verify import Verification, verify
 
@@ -183,7 +183,7 @@ class Store(_Common[Port]):
     def __init__(self, core: Core, port: Port) -> None:
         super().__init__(core, port)
         for name, read in core.reads.items():
-            self.__dict__[name]._quick = quick_get(read, port)
+            self.__dict__[name]._quick = quick_read(read, port)
 
     def _run(self, proc: Proc[Any]) -> Any:
         return run(proc, self._port)

@@ -23,11 +23,12 @@ from keyplan.model.shape import shape, shape_created
 from keyplan.model.write import Write
 from keyplan.plan.design import Design
 from keyplan.plan.edits import Edit
+from keyplan.store.changes import Batch, RowChange
 from keyplan.store.execute import ROOT, Executor, Runner
 from keyplan.store.filter import Call, Filter, compile_filter
 from keyplan.store.guards import expired_owners
 from keyplan.store.jobs import Change, Delete, Job, Put, Update, Written, key_values
-from keyplan.store.mutate import Batch, Mutator, RowChange
+from keyplan.store.mutate import Mutator
 from keyplan.store.pump import gather
 from keyplan.store.rows import Key, Row, RowReader, World
 

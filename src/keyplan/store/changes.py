@@ -1,0 +1,169 @@
+"""The nouns of a mutation: row changes, the edits worked out so far, and how edits of one entry become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from keyplan.plan.edits import Edit, Test
+from keyplan.store.fold import plus
+from keyplan.store.places import Place, Places
+from keyplan.store.rows import Key, Row, World
+
+
+@dataclass
+class RowChange:
+    """One row as it was and as it will be; None where there is no row."""
+
+    entity: str
+    key: Key
+    old: Row | None
+    new: Row | None
+    label: str = ""
+    blind: bool = False
+    """The old row was not read: `old` holds the key alone, and only `sets` and `adds` are known to change."""
+    sets: Mapping[str, Any] = field(default_factory=dict)
+    adds: Mapping[str, Any] = field(default_factory=dict)
+    tests: tuple[Test, ...] = ()
+    """Conditions of the write itself, on the home's entry."""
+    expect: str = "any"
+    """Of the home: absent for what must be new, present for what was seen or is only changed, any for the rest."""
+    is_new: bool = False
+    """The key was generated for it, so nobody can point at it yet."""
+    returning: bool = False
+    follows: bool = False
+    """The row itself stays as it is; values that it copies change."""
+    recopied: bool = False
+    """The row changes, and values that it copies change with it."""
+    late: bool = False
+    """It began to copy while the values were being changed, and is brought up to date afterwards."""
+
+
+@dataclass
+class Batch:
+    """The edits of some row changes."""
+
+    edits: list[Edit]
+    changes: list[RowChange]
+    homes: dict[int, int]
+    """Number of the change to the number of the edit that returns its row."""
+
+
+@dataclass
+class Work:
+    """The edits made so far."""
+
+    world: World
+    edits: list[Edit] = field(default_factory=list)
+
+    def check_sources(self, places: Places, place: Place, change: RowChange, row: Row, new: bool, number: int) -> None:
+        """Checks that the rows which values were copied from are still as they were read."""
+        world = self.world
+        model = world.model
+        for path in place.copies:
+            for depth in range(1, len(path.roles) + 1):
+                found = world.behind(change.entity, row, path.roles[:depth], new)
+                if found is None:
+                    break
+                if found in world.changed:
+                    continue
+                target, key = found
+                source = world.seen[found]
+                if source is None:
+                    exact = places.exact(target)
+                    if exact is not None:
+                        named = dict(zip(model.entities[target].key, key, strict=True))
+                        self.edits.append(
+                            Edit(
+                                exact.view.name,
+                                "check",
+                                exact.key.of(named)[0],
+                                exact.at,
+                                expect="absent",
+                                alive_at=world.now,
+                                row=number,
+                            )
+                        )
+                    break
+                home = places.home(target)
+                if depth == len(path.roles):
+                    columns: tuple[str, ...] = (path.column,)
+                else:
+                    columns = model.entities[target].roles[path.roles[depth]].columns
+                tests = tuple(
+                    Test(column, "=", source.get(column))
+                    for column in columns
+                    if column not in model.entities[target].key and column in home.holds
+                )
+                self.edits.append(
+                    Edit(
+                        home.view.name,
+                        "check",
+                        home.keys(source)[0],
+                        home.at,
+                        expect="present",
+                        tests=tests,
+                        row=number,
+                    )
+                )
+
+
+def differing_columns(change: RowChange) -> set[str]:
+    """The columns whose values change."""
+    if change.blind:
+        return {*change.sets, *change.adds}
+    old, new = change.old, change.new
+    if old is None or new is None:
+        return set(old or new or ())
+    return {column for column, value in new.items() if old.get(column) != value} | (old.keys() - new.keys())
+
+
+def merged(edits: list[Edit], extremes: Mapping[tuple[str, str], str]) -> list[Edit]:
+    """At most one edit per entry, as engines want it; deletes first, so that what they release can be taken."""
+    found: dict[tuple[str, tuple[str, ...], Key], Edit] = {}
+    for edit in edits:
+        place = (edit.view, edit.at, edit.key)
+        before = found.get(place)
+        found[place] = edit if before is None else _both(before, edit, extremes)
+    rank = {"delete": 0}
+    return sorted(found.values(), key=lambda edit: rank.get(edit.do, 1))
+
+
+def _both(first: Edit, second: Edit, extremes: Mapping[tuple[str, str], str]) -> Edit:
+    if second.do == "check":
+        first, second = second, first
+    if first.do == "check":
+        tests = _each_once((*first.tests, *second.tests))
+        expect = second.expect if second.expect != "any" else first.expect
+        return replace(second, tests=tests, expect=expect, alive_at=second.alive_at or first.alive_at)
+    if second.do == "delete":
+        first, second = second, first
+    if first.do == "delete" and second.do == "put":
+        return replace(second, expect="present" if first.expect == "present" else "any", tests=first.tests)
+    adds: dict[str, Any] = dict(first.adds)
+    value: Any
+    for name, value in second.adds.items():
+        how = extremes.get((first.view, name))
+        if name not in adds:
+            adds[name] = value
+        elif how is None:
+            adds[name] = plus(adds[name], value)
+        else:
+            adds[name] = min(adds[name], value) if how == "min" else max(adds[name], value)
+    return replace(
+        second,
+        do="add" if first.do == second.do == "add" else second.do if second.do != "add" else first.do,
+        values={**first.values, **second.values},
+        adds=adds,
+        tests=_each_once((*first.tests, *second.tests)),
+    )
+
+
+def _each_once(tests: Iterable[Test]) -> tuple[Test, ...]:
+    """Without repetitions; the values of tests cannot all be hashed."""
+    found: list[Test] = []
+    for test in tests:
+        if test not in found:
+            found.append(test)
+    return tuple(found)
