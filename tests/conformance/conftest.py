@@ -41,3 +41,11 @@ def reads(request: pytest.FixtureRequest, harness: Harness, size: str) -> Iterat
     with opened(parsed(request.module.MODEL, size), harness.url(), request.module.ROWS) as pair:
         pair.verified()
         yield pair
+
+
+@pytest.fixture(scope="module")
+def shared(request: pytest.FixtureRequest, harness: Harness, size: str) -> Iterator[Pair]:
+    """The MODEL of a test file, for tests that write rows of their own."""
+    with opened(parsed(request.module.MODEL, size), harness.url()) as pair:
+        yield pair
+        pair.verified()

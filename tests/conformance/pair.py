@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from textwrap import dedent
 from typing import Any
 from uuid import UUID
@@ -15,11 +15,13 @@ from uuid import UUID
 import pytest
 
 import keyplan
-from keyplan.errors import ArgumentError, ConflictError, UnsupportedError
+from keyplan.engines import engine_for_url
+from keyplan.errors import ArgumentError, ConflictError, RangeError, UnsupportedError
 from keyplan.model.identifiers import ulid_text
 from keyplan.model.model import Model
 from keyplan.model.pattern import Traffic
 from keyplan.model.types import Type
+from keyplan.plan.design import Design
 from keyplan.reference import Database
 from keyplan.store.store import Store
 from tests.examples_data.compare import difference, first_difference, walk
@@ -74,6 +76,7 @@ def sized(model: Model, size: str) -> Model:
     )
 
 
+@cache
 def parsed(text: str, size: str | None = None) -> Model:
     """A model from its sections."""
     model = keyplan.parse_model(f"keyplan: 1\nname: test\n{dedent(text)}")
@@ -88,7 +91,6 @@ class Pair:
     database: Database
     clock: Clock
     url: str = ""
-    seen: list[str] = field(default_factory=list)
 
     @property
     def model(self) -> Model:
@@ -110,7 +112,7 @@ class Pair:
         found = outcome(pattern, ask, arguments)
         if isinstance(expected, Exception):
             assert type(found) is type(expected), f"{name}({arguments}): expected {expected!r}, found {found!r}"
-            if isinstance(expected, ConflictError):  # the words of a conflict are the engine's own
+            if isinstance(expected, ConflictError | RangeError):  # their words are the engine's own
                 assert str(found).startswith(f"{name}: ")
             else:
                 assert str(found) == str(expected)
@@ -149,13 +151,20 @@ def outcome(pattern: Any, ask: Callable[..., Any], arguments: Mapping[str, Any])
         return error
 
 
+@cache
+def designed(model: Model, engine: str) -> Design:
+    """The design of a model; many tests share one."""
+    return keyplan.design(model, engine)
+
+
 @contextmanager
 def opened(model: Model, url: str, rows: Rows = ()) -> Iterator[Pair]:
     """A pair on a fresh database, with rows."""
-    keyplan.apply(model, url)
+    design = designed(model, engine_for_url(url).name)
+    keyplan.apply(model, url, design=design)
     clock = Clock()
     database = Database(model, clock, ids())
-    with keyplan.open(model, url, clock=clock, new_id=ids()) as store:
+    with keyplan.open(model, url, design=design, clock=clock, new_id=ids()) as store:
         pair = Pair(store, database, clock, url)
         pair.load(rows)
         yield pair

@@ -26,6 +26,9 @@ from tests.strategies.programs import Clock, Program, on_reference, play, progra
 
 EXAMPLES = int(os.environ.get("KEYPLAN_PROGRAMS", "300"))
 
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate, *((Phase.shrink,) if os.environ.get("KEYPLAN_SHRINK") else ()))
+"""Shrinking takes minutes; a failing program is printed as it was found, and shrunk on request."""
+
 ROWS = (30.0, 30_000.0, 30_000_000.0)
 RATES = (0.01, 1.0, 300.0)
 
@@ -48,7 +51,7 @@ def statistics(draw: st.DrawFn, model: Model) -> Model:
     max_examples=EXAMPLES,
     deadline=None,
     suppress_health_check=list(HealthCheck),
-    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
+    phases=PHASES,
 )
 @given(data=st.data())
 def test_engine_answers_as_the_reference(harness: Harness, data: st.DataObject) -> None:
