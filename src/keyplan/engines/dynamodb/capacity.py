@@ -1,0 +1,91 @@
+"""How much capacity a provisioned table and each of its indexes need: on average, in quiet hours, and at the peak.
+
+The units of every read and write come from the design. Writes say which view they touch; the read units of a plan with
+several steps are divided among the views by the requests that go to each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from keyplan.engines.dynamodb.limits import PRICES
+from keyplan.model.model import Model
+from keyplan.model.pattern import Traffic
+from keyplan.plan.design import Design
+
+READ, WRITE = "read units", "write units"
+ROOM = 2
+"""How far autoscaling may go beyond the average where a model states no higher peak: loads are never quite even."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """Units per second between which autoscaling moves."""
+
+    least: int
+    start: int
+    most: int
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """What one table or index is given."""
+
+    read: Range
+    write: Range
+
+
+def is_provisioned(design: Design) -> bool:
+    return design.settings.get("billing") == "provisioned"
+
+
+def capacities(model: Model, design: Design) -> dict[str, Capacity]:
+    """Per structure, the table first; each figure leaves the headroom that autoscaling aims at."""
+    sums = {(one.name, unit): [0.0, 0.0, 0.0] for one in design.structures for unit in (READ, WRITE)}
+    for structure, unit, units, traffic in _loads(model, design):
+        for place, rate in enumerate(_rates(traffic)):
+            sums[structure, unit][place] += units * rate
+    return {
+        one.name: Capacity(_range(sums[one.name, READ]), _range(sums[one.name, WRITE])) for one in design.structures
+    }
+
+
+def _loads(model: Model, design: Design) -> Iterator[tuple[str, str, float, Traffic]]:
+    where = {name: structure.name for structure in design.structures for name in structure.views}
+    table = next(one.name for one in design.structures if one.kind == "table")
+    for name, plan in design.plans.items():
+        for structure, share in _shares(plan.steps, where, table).items():
+            yield structure, READ, plan.figures.units.get(READ, 0.0) * share, model.patterns[name].traffic
+    for name, write in design.writes.items():
+        traffic = model.writes[name].traffic
+        for structure, share in _shares(write.steps, where, table).items():
+            yield structure, READ, write.figures.units.get(READ, 0.0) * share, traffic
+        for touch in write.touches:
+            yield where[touch.view], WRITE, touch.units.get(WRITE, 0.0), traffic
+
+
+def _shares(steps: Sequence[Mapping[str, object]], where: Mapping[str, str], table: str) -> dict[str, float]:
+    """The part of a plan's reading that each structure has."""
+    requests: dict[str, float] = {}
+    for step in steps:
+        if "view" in step and "requests" in step:
+            structure = where[str(step["view"])]
+            requests[structure] = requests.get(structure, 0.0) + float(str(step["requests"]))
+    total = sum(requests.values())
+    return {structure: one / total for structure, one in requests.items()} if total else {table: 1.0}
+
+
+def _rates(traffic: Traffic) -> tuple[float, float, float]:
+    """Calls per second in quiet hours, on average, and at the peak."""
+    peak = traffic.rate * traffic.peak
+    rest = max(1e-9, 24.0 - traffic.peak_hours)
+    quiet = max(0.0, traffic.rate * 24.0 - peak * traffic.peak_hours) / rest
+    return min(quiet, traffic.rate), traffic.rate, max(peak, traffic.rate)
+
+
+def _range(sums: Sequence[float]) -> Range:
+    # Rounded first, so that a sum that is whole but for its last bit does not become one unit more.
+    least, start, most = (max(1, ceil(round(one / PRICES.autoscaling_target, 6))) for one in sums)
+    return Range(least, start, max(most, ROOM * start))
