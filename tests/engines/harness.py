@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from importlib import import_module
 
 
@@ -10,6 +11,8 @@ class Harness(ABC):
     """Subclassed as `Harness` in `tests/engines/<name>/harness.py`; one instance serves the whole run."""
 
     name: str
+    targets: Mapping[str, Mapping[str, object]] = {}
+    """What a model's `targets:` should say for many small databases on one test server."""
 
     @abstractmethod
     def start(self) -> None:

@@ -367,6 +367,11 @@ class Assembly:
     def _findings(self, structures: tuple[Structure, ...]) -> tuple[Finding, ...]:
         found = list(self.built.statistics.findings())
         found += [Finding("note", "model", text) for text in self.model.warnings]
+        problem = self.built.problem
+        for name, view in self.chosen.items():
+            shown = replace(view, name=self.names[name])
+            for text in problem.costs.warnings(shown, problem.facts[name]):
+                found.append(Finding("warning", f"entities.{view.entity}", text, "lower the peak, or split the row"))
         return tuple(found)
 
 

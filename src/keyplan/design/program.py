@@ -4,7 +4,7 @@ min  sum_v fixed_v x_v + sum_o rate cost_o y_o + transaction premiums
 (1) a root:              sum of its options = 1
 (2) a goal below:        sum of its options >= sum of the options that raise it
 (3) demanded by a view:  sum of its options >= x_v
-(4) each goal and view:  sum of the options using the view <= x_v
+(4) each goal and view:  sum of the options using the view <= x_v, times the branches that lead to the goal
 (5) required:            at least one of the views
 (6) the engine's rows
 """
@@ -56,7 +56,7 @@ def build(problem: Problem) -> Linear:
     options: dict[tuple[int, int], int] = {}
     done: dict[int, float] = {}
 
-    def add_goal(goal: Goal, rate: float) -> None:
+    def add_goal(goal: Goal, rate: float, times: dict[int, float]) -> None:
         if goal.number in done:
             return
         done[goal.number] = rate
@@ -68,14 +68,14 @@ def build(problem: Problem) -> Linear:
                 by_view.setdefault(option.view.name, []).append(column)
         for name, columns in by_view.items():
             row = dict.fromkeys(columns, 1.0)
-            row[linear.columns[name]] = -1.0
+            row[linear.columns[name]] = -times[goal.number]
             linear.row(row, high=0.0)
         for option in goal.options:
             for sub in option.subs:
-                add_goal(sub.goal, rate)
+                add_goal(sub.goal, rate, times)
 
     for root in problem.roots:
-        add_goal(root.goal, root.rate)
+        add_goal(root.goal, root.rate, _times(root.goal))
         uses = {options[(root.goal.number, number)]: 1.0 for number in range(len(root.goal.options))}
         if root.always:
             linear.row(uses, 1.0, 1.0)
@@ -94,6 +94,33 @@ def build(problem: Problem) -> Linear:
     return linear
 
 
+def _times(top: Goal) -> dict[int, float]:
+    """How often a plan may come to each goal: branches that have a goal in common both raise it."""
+    finished: list[Goal] = []
+    seen: set[int] = set()
+
+    def visit(goal: Goal) -> None:
+        if goal.number not in seen:
+            seen.add(goal.number)
+            for option in goal.options:
+                for sub in option.subs:
+                    visit(sub.goal)
+            finished.append(goal)
+
+    visit(top)
+    times = dict.fromkeys((goal.number for goal in finished), 0.0)
+    times[top.number] = 1.0
+    for goal in reversed(finished):
+        most: dict[int, int] = {}
+        for option in goal.options:
+            raised = [sub.goal.number for sub in option.subs]
+            for number in raised:
+                most[number] = max(most.get(number, 0), raised.count(number))
+        for number, count in most.items():
+            times[number] += times[goal.number] * count
+    return times
+
+
 def _raised(linear: Linear, options: dict[tuple[int, int], int], top: Goal) -> None:
     """(2): goals below, each once."""
     raised: dict[int, dict[int, float]] = {}
@@ -109,7 +136,8 @@ def _raised(linear: Linear, options: dict[tuple[int, int], int], top: Goal) -> N
             for sub in option.subs:
                 goals[sub.goal.number] = sub.goal
                 row = raised.setdefault(sub.goal.number, {})
-                row[options[(goal.number, number)]] = -1.0
+                column = options[(goal.number, number)]
+                row[column] = row.get(column, 0.0) - 1.0
                 stack.append(sub.goal)
     for number, parents in raised.items():
         row = dict(parents)

@@ -181,6 +181,8 @@ class Statistics:
         column = here.columns[path.column]
         written = here.fields.get(column.field)
         many = self.distinct(entity, path, cut)
+        if cut is None and not path.roles and (path.column,) in (here.key, *here.unique):
+            return 1.0 / self.rows(owner)
         if cut in CUT_SECONDS:
             return min(1.0, 2.0 / many)
         if written is not None:

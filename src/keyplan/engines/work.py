@@ -186,6 +186,10 @@ class CostModel(ABC):
         """Further forms of a view that fits: copies of hot entries, for one."""
         return ()
 
+    def warnings(self, view: View, facts: ViewFacts) -> Sequence[str]:
+        """What is doubtful about a chosen view."""
+        return ()
+
     def too_hot(self, work: Work, per_second: float) -> str:
         """Why a search cannot be done so often at the same place; empty if it can."""
         return ""

@@ -110,7 +110,9 @@ class DynamoDBCosts(CostModel):
                 provisioned += held * amount * hour * MONTH_HOURS
                 peaks[unit] += load.traffic.rate * amount
         wish = str(self.model.targets.get("dynamodb", {}).get("billing", "")).replace("-", "_")
-        cheaper = "provisioned" if provisioned < on_demand else "on_demand"
+        most = max(peaks.values()) / PRICES.autoscaling_target
+        fits = most <= LIMITS.table_units_per_second
+        cheaper = "provisioned" if provisioned < on_demand and fits else "on_demand"
         billing = wish if wish in ("provisioned", "on_demand") else cheaper
         return {
             "billing": billing,
@@ -119,6 +121,14 @@ class DynamoDBCosts(CostModel):
             "usd_per_month_on_demand": round(on_demand, 2),
             "usd_per_month_provisioned": round(provisioned, 2),
         }
+
+    def warnings(self, view: View, facts: ViewFacts) -> Sequence[str]:
+        """Keys that are written more often than a partition takes, and that nothing here can spread."""
+        units = max(1.0, ceil(entry_bytes(view, facts) / LIMITS.write_unit_bytes)) * facts.hottest_writes
+        if units <= LIMITS.partition_writes_per_second:
+            return ()
+        limit = LIMITS.partition_writes_per_second
+        return (f"the hottest key of '{view.name}' takes {units:.0f} write units/s at the peak, a partition {limit}",)
 
     def keep(self, view: View, facts: ViewFacts) -> float:
         size = (entry_bytes(view, facts) + LIMITS.storage_overhead_bytes) * facts.rows

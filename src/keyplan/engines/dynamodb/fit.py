@@ -52,15 +52,10 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
         return Rejection(f"its key takes {facts.key_bytes:.0f} B on average of {LIMITS.sort_key_bytes} B")
     units = max(1.0, ceil(size / LIMITS.write_unit_bytes))
     needed = ceil(facts.hottest_writes * units / LIMITS.partition_writes_per_second)
-    if needed <= 1:
-        return view
-    if not view.sort and not view.measures:
-        return Rejection(
-            f"the hottest entry takes {facts.hottest_writes * units:.0f} write units/s of "
-            f"{LIMITS.partition_writes_per_second} that a partition has"
-        )
-    if view.measures or view.unique or view.embeds:
-        return Rejection("its hottest partition would be written faster than a partition allows")
+    if needed <= 1 or view.unique or view.embeds or not view.sort:
+        return view  # one entry, or one row with its children, cannot be spread; `warnings` says so if it is too hot
+    if view.measures:
+        return Rejection("its hottest group would be written faster than a partition allows")
     ways = max(2, needed)
     if ways > MOST_SHARDS:
         return Rejection(f"it would need {ways} shards")
