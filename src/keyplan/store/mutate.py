@@ -217,7 +217,7 @@ class Mutator:
                 edits.append(replace(patch, key=key, row=number))
         if not edits:
             return
-        if needed and not (change.follows and all(edit.do == "patch" for edit in edits)):
+        if needed and (place.lasting or not (change.follows and all(edit.do == "patch" for edit in edits))):
             for side, row in ((False, change.old), (True, change.new)):
                 if row is not None and (side or place.key_copies):
                     work.check_sources(self.places, place, change, row, side, number)
@@ -236,7 +236,7 @@ class Mutator:
             values = {path: value for path, value in change.sets.items() if path in place.holds}
             adds = {path: value for path, value in change.adds.items() if path in place.holds}
         else:
-            values = {path: value for path, value in entry.items() if old.get(path) != value}
+            values = {path: value for path, value in entry.items() if old.get(path) != value or path in place.lasting}
             # A sum that nothing else depends on is left to the engine, so that concurrent ones do not collide.
             adds = {path: value for path, value in change.adds.items() if path in values and self.is_free(change, path)}
             values = {path: value for path, value in values.items() if path not in adds}

@@ -54,6 +54,8 @@ class Place:
     copies: tuple[Path, ...]
     """Paths through references, held or in the key."""
     key_copies: bool
+    lasting: frozenset[str]
+    """Copies from rows that expire: what an entry holds may outlive the row that it came from."""
     own: frozenset[str]
     """Own columns that an entry depends on; a change of others does not concern this place."""
     deciding: frozenset[str]
@@ -172,6 +174,7 @@ def _place(
         exact=not view.where and all(_is_exact(part, entity.key) for part in key.parts),
         copies=copies,
         key_copies=any(str(path) in decides | terms for path in copies),
+        lasting=frozenset(str(path) for path in copies if _expires(model, key.entity, path)),
         own=frozenset(own),
         deciding=frozenset(mutable),
         composing=_composing(design, kinds, view, key.entity),
@@ -179,6 +182,11 @@ def _place(
         extremes=any(one.how in ("min", "max") for one in view.measures),
         limit=embed.limit if embed is not None else None,
     )
+
+
+def _expires(model: Model, entity: str, path: Path) -> bool:
+    depths = range(1, len(path.roles) + 1)
+    return any(model.entities[model.entity_at(entity, path.roles[:depth])].ttl is not None for depth in depths)
 
 
 def _is_exact(part: KeyPart, key: tuple[str, ...]) -> bool:

@@ -195,7 +195,7 @@ class Read:
 
 
 def _shaped(model: Model, pattern: Pattern, node: Node) -> tuple[Node, bool]:
-    """A plan that takes nothing but what is answered brings rows in the shape of the answer: then nothing is to shape."""
+    """A plan that takes what is answered and nothing else brings rows in the shape of the answer, made to need none."""
     if pattern.kind != "find" or not isinstance(node, Search) or node.along:
         return node, False
     columns = plain_columns(model, pattern.entity, pattern.select)

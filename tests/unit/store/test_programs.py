@@ -12,7 +12,7 @@ from tests.unit.store.support import on_store
 
 
 @pytest.mark.parametrize("extras", list(EVERYTHING))
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(program=programs())
 def test_programs(extras: str, program: Program) -> None:
     expected = on_reference(program)
