@@ -41,9 +41,7 @@ def statistics(draw: st.DrawFn, model: Model) -> Model:
         name: replace(one, traffic=Traffic(draw(st.sampled_from(RATES))), rows=None)
         for name, one in model.patterns.items()
     }
-    writes = {
-        name: replace(one, traffic=Traffic(draw(st.sampled_from(RATES)))) for name, one in model.writes.items()
-    }
+    writes = {name: replace(one, traffic=Traffic(draw(st.sampled_from(RATES)))) for name, one in model.writes.items()}
     return replace(model, entities=entities, patterns=patterns, writes=writes)
 
 

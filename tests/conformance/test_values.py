@@ -70,7 +70,22 @@ writes:
   add_flt: { update: Thing, where: "id = :id", add: [flt], return: [flt] }
 """
 
-STRINGS = ["", " ", "a", "A", "a\x01", "a#b", "a|b", "\u00e9", "e\u0301", "\uffff", "\U0001f600", "'\"\\;--", "$gt", "%_"]
+STRINGS = [
+    "",
+    " ",
+    "a",
+    "A",
+    "a\x01",
+    "a#b",
+    "a|b",
+    "\u00e9",
+    "e\u0301",
+    "\uffff",
+    "\U0001f600",
+    "'\"\\;--",
+    "$gt",
+    "%_",
+]
 NUMBERS = [0, 1, -1, 9, 10, -10, 2**31, -(2**31), 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63)]
 DECIMALS = ["0", "0.01", "-0.01", "1", "10", "9.99", "-9.99", "9999999999999999.99", "-9999999999999999.99"]
 FLOATS = [0.0, 1e-130, -1e-130, 0.1, -0.1, 1.5, 1e22, -1e22, 9.99e124, -9.99e124, 3]
@@ -97,7 +112,12 @@ def filled(both: Both, field: str, values: list[Any]) -> Pair:
         ("dat", [date(1, 1, 1), date(9999, 12, 31), date(1969, 12, 31), date(2024, 2, 29)], "by_dat"),
         (
             "tim",
-            [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999000, UTC), NOON, NOON.replace(year=1969)],
+            [
+                datetime(1, 1, 1, tzinfo=UTC),
+                datetime(9999, 12, 31, 23, 59, 59, 999000, UTC),
+                NOON,
+                NOON.replace(year=1969),
+            ],
             "by_tim",
         ),
         ("uid", [UUID(int=number) for number in IDS], "by_uid"),

@@ -214,7 +214,8 @@ def test_unequal_on_bool(reads: Pair) -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "expected"), [("a", [-8, 1, 3]), ("A", [2]), ("", [-8, 1, 2, 3, 4, 5]), ("ab", [3]), ("a\U0001f600", [-8])]
+    ("start", "expected"),
+    [("a", [-8, 1, 3]), ("A", [2]), ("", [-8, 1, 2, 3, 4, 5]), ("ab", [3]), ("a\U0001f600", [-8])],
 )
 def test_begins_with_is_about_code_points(reads: Pair, start: str, expected: list[int]) -> None:
     assert found(reads.same("starts", start=start)) == expected
