@@ -1,0 +1,62 @@
+"""Statistics for generated models: counts, rates and budgets are drawn apart, because they decide the design."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+
+from keyplan.model.load import parse_model
+from keyplan.model.model import Model
+from keyplan.model.pattern import Traffic
+from tests.strategies.models import models
+
+ROWS = (30.0, 3_000.0, 300_000.0, 30_000_000.0)
+RATES = (0.001, 1.0, 50.0, 2000.0)
+BUDGETS = (None, None, None, 1000.0, 100.0, 20.0)
+
+DESIGNS = int(os.environ.get("KEYPLAN_DESIGNS", "0"))
+"""How many generated models the proofs of the designer take; 0: as many as suit a quick run."""
+
+
+def proof(quick: int) -> settings:
+    """Settings of a proof over generated models, of which a quick run takes so many."""
+    return settings(
+        max_examples=DESIGNS or quick,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
+    )
+
+
+@st.composite
+def traffic(draw: st.DrawFn) -> Traffic:
+    """A rate, sometimes with a peak or a hot value."""
+    peak = draw(st.sampled_from([1.0, 1.0, 10.0]))
+    return Traffic(draw(st.sampled_from(RATES)), peak, top=draw(st.sampled_from([None, None, 0.2])))
+
+
+@st.composite
+def with_statistics(draw: st.DrawFn, model: Model) -> Model:
+    """The model with drawn counts, rates, latency budgets and consistencies."""
+    entities = {name: replace(one, count=draw(st.sampled_from(ROWS))) for name, one in model.entities.items()}
+    patterns = {
+        name: replace(
+            one,
+            traffic=draw(traffic()),
+            rows=draw(st.sampled_from([None, None, 5.0])) if not one.one else None,
+            p99_ms=draw(st.sampled_from(BUDGETS)),
+            consistency=draw(st.sampled_from(["eventual", "eventual", "strong"])),
+        )
+        for name, one in model.patterns.items()
+    }
+    writes = {name: replace(one, traffic=draw(traffic())) for name, one in model.writes.items()}
+    return replace(model, entities=entities, patterns=patterns, writes=writes)
+
+
+@st.composite
+def problems(draw: st.DrawFn, most_entities: int = 3) -> Model:
+    """A model to design for: generated, with drawn statistics."""
+    return draw(with_statistics(parse_model(draw(models(most_entities)))))

@@ -1,0 +1,189 @@
+"""Prices all 2^n choices of views of a problem at once, written apart from the designer's own dynamic program.
+
+A table has one number per choice: choice number c contains the view in place i if bit i of c is set. Problems with
+more views than a table can hold are restricted to some of them first.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy
+
+from keyplan.design.options import Goal, Option, Sub
+from keyplan.design.problem import INFEASIBLE, Problem, Root, evaluate
+from keyplan.engines.work import Couplings, LinearRow
+
+Table = Any
+"""A numpy array with a number per choice."""
+
+
+def restricted(problem: Problem, names: Iterable[str]) -> Problem:
+    """The problem with these views only; everything that needs another one is gone from it."""
+    kept = set(names)
+    copies: dict[int, Goal] = {}
+
+    def copy(goal: Goal) -> Goal:
+        if goal.number not in copies:
+            copies[goal.number] = replace(goal, options=[])
+            copies[goal.number].options = [
+                _with_subs(option, [replace(sub, goal=copy(sub.goal)) for sub in option.subs])
+                for option in goal.options
+                if option.view is None or option.view.name in kept
+            ]
+        return copies[goal.number]
+
+    roots = [replace(root, goal=copy(root.goal), demanded_by=root.demanded_by & kept) for root in problem.roots]
+    rows = []
+    for row in problem.couplings.rows:
+        coefficients = {
+            name: weight
+            for name, weight in row.coefficients.items()
+            if name in kept or name in problem.couplings.variables
+        }
+        rows.append(LinearRow(coefficients, row.low, row.high))
+    return replace(
+        problem,
+        views={name: view for name, view in problem.views.items() if name in kept},
+        facts={name: facts for name, facts in problem.facts.items() if name in kept},
+        roots=[root for root in roots if root.always or root.demanded_by],
+        upkeep={place: parts for place, parts in problem.upkeep.items() if place[1] in kept},
+        required=[(text, [name for name in some if name in kept]) for text, some in problem.required],
+        couplings=Couplings(problem.couplings.variables, rows),
+    )
+
+
+def _with_subs(option: Option, subs: list[Sub]) -> Option:
+    return replace(option, subs=tuple(subs))
+
+
+def some_views(problem: Problem, most: int, seed: int) -> list[str] | None:
+    """At most so many views, chosen at random among those choices that serve everything; None if that takes more."""
+    chance = random.Random(seed)
+    kept = list(problem.views)
+    if len(kept) <= most:
+        return kept
+    chance.shuffle(kept)
+    tail: list[str] = []
+    # Halves first, then single views: most views can go, and each trial prices the whole problem.
+    size = max(1, len(kept) // 2)
+    while len(kept) + len(tail) > most and kept:
+        dropped, rest = kept[:size], kept[size:]
+        if evaluate(problem, {*rest, *tail}).cost < INFEASIBLE:
+            kept = rest
+        elif size > 1:
+            size //= 2
+        else:
+            tail.append(dropped[0])
+            kept = rest
+    return [*kept, *tail] if len(kept) + len(tail) <= most else None
+
+
+def cost_table(problem: Problem) -> Table:
+    """The cost of every choice; infinite where something required is not there or a root has no plan."""
+    names = list(problem.views)
+    choices = numpy.arange(2 ** len(names))
+    has = {name: (choices >> place & 1).astype(bool) for place, name in enumerate(names)}
+    per_second = problem.costs.per_second
+    total = numpy.zeros(len(choices))
+    for name in names:
+        total += has[name] * _fixed(problem, name)
+    for _, some in problem.required:
+        total[~_any(has, some, len(choices))] = INFEASIBLE
+    total += _couplings(problem, has, len(choices))
+    prices: dict[int, Table] = {}
+    for root in problem.roots:
+        price = _price(root.goal, has, prices, len(choices)) * root.rate * per_second
+        total += price if root.always else numpy.where(_any(has, root.demanded_by, len(choices)), price, 0.0)
+    if problem.costs.transactional:
+        total += _premiums(problem, has, len(choices))
+    return total
+
+
+def _any(has: dict[str, Table], names: Iterable[str], many: int) -> Table:
+    found = numpy.zeros(many, dtype=bool)
+    for name in names:
+        found |= has[name]
+    return found
+
+
+def _fixed(problem: Problem, name: str) -> float:
+    cost = problem.costs.keep(problem.views[name], problem.facts[name]) + problem.structure_cost
+    for (write, view), parts in problem.upkeep.items():
+        if view == name:
+            cost += sum(part.cost.cost for part in parts) * problem.rates[write] * problem.costs.per_second
+    return cost
+
+
+def _price(goal: Goal, has: dict[str, Table], prices: dict[int, Table], many: int) -> Table:
+    """The price of one goal under every choice."""
+    if goal.number in prices:
+        found = prices[goal.number]
+        assert found is not None, "a plan that needs itself"
+        return found
+    prices[goal.number] = None
+    best = numpy.full(many, INFEASIBLE)
+    for option in goal.options:
+        cost = numpy.full(many, option.cost.cost)
+        for sub in option.subs:
+            cost = cost + _price(sub.goal, has, prices, many)
+        if option.view is not None:
+            cost = numpy.where(has[option.view.name], cost, INFEASIBLE)
+        best = numpy.minimum(best, cost)
+    prices[goal.number] = best
+    return best
+
+
+def _couplings(problem: Problem, has: dict[str, Table], many: int) -> Table:
+    """The engine's own variables are counts: each is the largest of the numbers of views that it counts."""
+    variables = problem.couplings.variables
+    values = {name: numpy.zeros(many) for name in variables}
+    total = numpy.zeros(many)
+    for row in problem.couplings.rows:
+        counted = [name for name in row.coefficients if name in variables]
+        views = {name: weight for name, weight in row.coefficients.items() if name not in variables}
+        if views:
+            assert len(counted) == 1
+            assert row.coefficients[counted[0]] == -1.0
+            assert row.high == 0.0
+            count = sum((has[name] * weight for name, weight in views.items()), numpy.zeros(many))
+            values[counted[0]] = numpy.maximum(values[counted[0]], count)
+    for row in problem.couplings.rows:
+        if all(name in variables for name in row.coefficients):
+            value = sum((values[name] * weight for name, weight in row.coefficients.items()), numpy.zeros(many))
+            total[(value < row.low) | (value > row.high)] = INFEASIBLE
+    for name, (cost, upper, _) in variables.items():
+        total += cost * values[name]
+        total[values[name] > upper] = INFEASIBLE
+    return total
+
+
+def _premiums(problem: Problem, has: dict[str, Table], many: int) -> Table:
+    """A write of several entries that we keep is a transaction, in which each of them costs twice."""
+    total = numpy.zeros(many)
+    for write, rate in problem.rates.items():
+        entries = numpy.zeros(many)
+        again = numpy.zeros(many)
+        for (name, view), parts in problem.upkeep.items():
+            if name != write:
+                continue
+            for part in parts:
+                if part.entries:
+                    one = part.entries <= 1.0 + 1e-9 and not part.work.moves
+                    entries += has[view] * (1 if one else 2)
+                    again += has[view] * part.cost.cost
+        transaction = entries > 1 if not problem.several_rows[write] else numpy.ones(many, dtype=bool)
+        total += numpy.where(transaction, again, 0.0) * rate * problem.costs.per_second
+    return total
+
+
+def chosen_by(problem: Problem, choice: int) -> set[str]:
+    """The views of a choice by its number."""
+    return {name for place, name in enumerate(problem.views) if choice >> place & 1}
+
+
+def served_roots(problem: Problem) -> list[Root]:
+    return [root for root in problem.roots if root.always]

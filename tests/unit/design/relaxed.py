@@ -1,0 +1,47 @@
+"""The linear program with the views given and nothing else integral."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import highspy
+import numpy
+
+from keyplan.design.problem import Problem
+from keyplan.design.program import Linear
+
+
+def value_at(problem: Problem, linear: Linear, chosen: set[str]) -> float | None:
+    """The least value of the program at a choice of views; None if it has none."""
+    lower = numpy.zeros(len(linear.costs))
+    upper = numpy.array([min(value, highspy.kHighsInf) for value in linear.upper])
+    for name in problem.views:
+        lower[linear.columns[name]] = upper[linear.columns[name]] = float(name in chosen)
+    largest = max((abs(cost) for cost in linear.costs), default=0.0) or 1.0
+    scale = 1e4 / largest
+    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    highs.setOptionValue("output_flag", False)
+    highs.setOptionValue("threads", 1)
+    # Fractional plans would show as a difference: nothing is rounded here.
+    highs.setOptionValue("primal_feasibility_tolerance", 1e-9)
+    highs.setOptionValue("dual_feasibility_tolerance", 1e-9)
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = len(linear.costs), len(linear.rows)
+    model.col_cost_ = numpy.array(linear.costs) * scale
+    model.col_lower_, model.col_upper_ = lower, upper
+    model.row_lower_ = numpy.array([max(value, -highspy.kHighsInf) for value in linear.low])
+    model.row_upper_ = numpy.array([min(value, highspy.kHighsInf) for value in linear.high])
+    starts, index, value = [0], [], []
+    for row in linear.rows:
+        index += list(row)
+        value += list(row.values())
+        starts.append(len(index))
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_ = numpy.array(starts)
+    model.a_matrix_.index_ = numpy.array(index)
+    model.a_matrix_.value_ = numpy.array(value)
+    highs.passModel(model)
+    highs.run()
+    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return None
+    return float(highs.getInfo().objective_function_value) / scale
