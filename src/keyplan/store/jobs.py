@@ -64,6 +64,10 @@ class Put(Job):
         if not self.replace:
             counted = any(place.measures for place in mutator.places.of[self.entity.name])
             expect = "any" if self.new.is_new and not counted else "absent"
+            if expect == "absent" and mutator.places.exact(self.entity.name) is None:
+                # No entry stands under the key alone, so that none can refuse: whether the row exists has to be read.
+                # Only a key that could have been left out, to be generated, is not guarded.
+                return None
             return self._change(None, expect)
         if mutator.is_blind_replacement(self.entity.name):
             return self._change(None, "any")
