@@ -11,9 +11,7 @@ min  sum_v fixed_v x_v + sum_o rate cost_o y_o + transaction premiums
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
-from functools import cache
 
 from keyplan.design.options import Goal
 from keyplan.design.problem import Problem
@@ -120,7 +118,21 @@ def _times(top: Goal) -> dict[int, float]:
                 most[number] = max(most.get(number, 0), raised.count(number))
         for number, count in most.items():
             times[number] += times[goal.number] * count
-    return times
+    # That is as if all options were used at once; where it says more than once, count along single plans.
+    return {number: _most_times(top, number) if many > 1 else many for number, many in times.items()}
+
+
+def _most_times(top: Goal, number: int) -> float:
+    """The most often that one plan comes to a goal."""
+    found = {number: 1.0}
+
+    def below(goal: Goal) -> float:
+        if goal.number not in found:
+            sums = [sum(below(sub.goal) for sub in option.subs) for option in goal.options]
+            found[goal.number] = max(sums, default=0.0)
+        return found[goal.number]
+
+    return below(top)
 
 
 def _raised(linear: Linear, options: dict[tuple[int, int], int], top: Goal) -> None:
@@ -147,50 +159,6 @@ def _raised(linear: Linear, options: dict[tuple[int, int], int], top: Goal) -> N
             column = options[(number, option_number)]
             row[column] = row.get(column, 0.0) + 1.0
         linear.row(row, low=0.0)
-
-
-def _most_raised(top: Goal) -> dict[int, int]:
-    """How often one plan of a root may raise each goal: once, but for goals that several of its steps share.
-
-    Rows that have a column and rows that lack it, say, are completed by the same lookup, which is then made twice.
-    """
-    goals: dict[int, Goal] = {}
-    raisers: dict[int, list[int]] = {top.number: []}
-    stack = [top]
-    while stack:
-        goal = stack.pop()
-        if goal.number in goals:
-            continue
-        goals[goal.number] = goal
-        for number, times in _times_raised(goal).items():
-            raisers.setdefault(number, []).extend([goal.number] * times)
-        stack += [sub.goal for option in goal.options for sub in option.subs]
-
-    @cache
-    def at_most(number: int) -> int:
-        """A quick bound, which holds as if all options were used at once."""
-        return sum(at_most(raiser) for raiser in raisers[number]) if number != top.number else 1
-
-    def exactly(number: int) -> int:
-        @cache
-        def below(goal: int) -> int:
-            if goal == number:
-                return 1
-            sums = [sum(below(sub.goal.number) for sub in option.subs) for option in goals[goal].options]
-            return max(sums, default=0)
-
-        return max(1, below(top.number))
-
-    return {number: 1 if at_most(number) <= 1 else exactly(number) for number in goals}
-
-
-def _times_raised(goal: Goal) -> dict[int, int]:
-    """The most often that one option of a goal raises each of the goals below it."""
-    most: dict[int, int] = {}
-    for option in goal.options:
-        for number, times in Counter(sub.goal.number for sub in option.subs).items():
-            most[number] = max(times, most.get(number, 0))
-    return most
 
 
 def _premiums(problem: Problem, linear: Linear) -> None:
