@@ -216,11 +216,11 @@ def _table_places(
 ) -> None:
     if view.embeds and view.sort:
         raise UnsupportedError(f"view '{view.name}': dynamodb embeds rows only where one parent is a whole partition")
-    slots = {path: _slot(path, path_type(model, view.entity, path)) for path in view.holds}
+    slots = {path: _slot(model, view.entity, path) for path in view.holds}
     if view.measures:
-        slots[COUNT] = _slot(COUNT, Type("int"), total=True)
+        slots[COUNT] = _total(COUNT, Type("int"))
         for measure in view.measures:
-            slots[measure.name] = _slot(measure.name, measure_type(model, view, measure), total=True)
+            slots[measure.name] = _total(measure.name, measure_type(model, view, measure))
     # A parent ends in a separator, so that one beginning covers it and its children.
     sort = _sort_codec(model, view, view.sort, f"{tags['sort']}#" if view.embeds else str(tags["sort"]))
     place = Place(
@@ -240,7 +240,7 @@ def _embed_place(
 ) -> None:
     view = parent.view
     at = (*parent.at, embed.role)
-    slots = {path: _slot(path, path_type(model, embed.entity, path)) for path in embed.holds}
+    slots = {path: _slot(model, embed.entity, path) for path in embed.holds}
     if parent.at:
         raise UnsupportedError(f"view '{view.name}': dynamodb embeds rows one level deep")
     parts = [key_part(model, embed.entity, part) for part in embed.sort]
@@ -256,7 +256,7 @@ def _index_place(model: Model, view: View, tags: Mapping[str, Any], index: str, 
     names = _names(view.parts)
     # What the key itself says is not read from attributes, which an index need not project.
     held = view.holds if projection == "ALL" else [path for path in view.holds if path not in names]
-    slots = {path: _slot(path, path_type(model, view.entity, path)) for path in held}
+    slots = {path: _slot(model, view.entity, path) for path in held}
     sort = _sort_codec(model, view, view.sort, str(tags["sort"]))
     return Place(
         view, (), view.entity, _partition_codec(model, view, str(tags["partition"])), sort, slots, names, index
@@ -278,8 +278,28 @@ def _names(parts: Sequence[Part]) -> tuple[str, ...]:
     return tuple(str(part).removesuffix(" desc") if part.descending else str(part) for part in parts)
 
 
-def _slot(path: str, type: Type, total: bool = False) -> Slot:
-    return Slot(path, attribute_name(path), type, attribute_encoder(type), attribute_decoder(type), total)
+def _slot(model: Model, entity: str, path: str) -> Slot:
+    type = path_type(model, entity, path)
+    if type.is_collection and path not in model.entities[entity].columns:
+        return _copied_collection(path, type)
+    return Slot(path, attribute_name(path), type, attribute_encoder(type), attribute_decoder(type))
+
+
+def _copied_collection(path: str, type: Type) -> Slot:
+    """A set or list of another row, which may be gone: then it is missing, and an empty one is NULL."""
+    encode, decode = attribute_encoder(type), attribute_decoder(type)
+
+    def encode_copy(value: Any) -> dict[str, Any] | None:
+        return None if value is None else encode(value) or {"NULL": True}
+
+    def decode_copy(found: dict[str, Any] | None) -> Any:
+        return None if found is None else decode(None if "NULL" in found else found)
+
+    return Slot(path, attribute_name(path), type, encode_copy, decode_copy)
+
+
+def _total(path: str, type: Type) -> Slot:
+    return Slot(path, attribute_name(path), type, attribute_encoder(type), attribute_decoder(type), True)
 
 
 def key_part(model: Model, entity: str, part: Part) -> KeyPart:
