@@ -156,6 +156,15 @@ class Change(ABC):
 
 
 @dataclass(frozen=True)
+class Access:
+    """A search as a line of an access-pattern table."""
+
+    operation: str
+    condition: str
+    index: str
+
+
+@dataclass(frozen=True)
 class Kind:
     """What a kind of structure can do."""
 
@@ -219,6 +228,10 @@ class Engine(ABC):
     @abstractmethod
     def words(self, model: Model, design: Design, search: Search) -> str:
         """A search in the engine's own words, with `:parameters` in place of values."""
+
+    def access(self, model: Model, design: Design, search: Search, *, many: bool) -> Access | None:
+        """A search in short, where the engine has a usual form for it; `many`: for several rows at once."""
+        return None
 
 
 def is_error(reply: Reply) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from keyplan.engines.base import AsyncPort, Catalog, Change, Codec, Engine, Kind, Port, Proc
+from keyplan.engines.base import Access, AsyncPort, Catalog, Change, Codec, Engine, Kind, Port, Proc
 from keyplan.model.model import Model
 from keyplan.plan.design import Design, Structure
 from keyplan.plan.steps import Search
@@ -73,6 +73,11 @@ class DynamoDBEngine(Engine):
         from keyplan.engines.dynamodb.words import words
 
         return words(model, design, search)
+
+    def access(self, model: Model, design: Design, search: Search, *, many: bool) -> Access | None:
+        from keyplan.engines.dynamodb.words import access
+
+        return access(model, design, search, many=many)
 
 
 ENGINE = DynamoDBEngine()

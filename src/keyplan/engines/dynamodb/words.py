@@ -6,15 +6,17 @@ Keys read as templates: `USER#{:user_id}` is the tag and behind it, encoded, the
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from keyplan.engines.base import Access
 from keyplan.engines.dynamodb.layout import Place, layout
 from keyplan.model.model import Model
 from keyplan.model.pattern import Ago, Condition, Literal, Now, Operand, Outer, Param
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Search
-from keyplan.plan.view import Part
+from keyplan.plan.view import COPIES, Part
 
 _RANGES = ("<", "<=", ">", ">=", "between", "begins_with", "=")
 
@@ -30,6 +32,32 @@ def words(model: Model, design: Design, search: Search) -> str:
     if later:
         lines.append(f"then tested on each row: {' and '.join(map(_plain, later))}")
     return "\n".join(lines)
+
+
+def access(model: Model, design: Design, search: Search, *, many: bool) -> Access:
+    """The operation, the condition on the key with its tags, and the index.
+
+    `PK = USER#{user_id} and SK between ORDER#{start} and ORDER#{end}`
+    """
+    place = layout(model, design).places[search.view, search.at]
+    operation, body = _Reading(model, place, search).request()
+    index = body.get("IndexName", "table")
+    if operation in ("GetItem", "BatchGetItem"):
+        key = body["Key"] if operation == "GetItem" else body["Keys"][0]
+        text = " and ".join(f"{name} = {value}" for name, value in key.items())
+        return Access("BatchGetItem" if many else operation, _named(text), index)
+    text = body.get("KeyConditionExpression") or body["FilterExpression"]
+    text = text.replace(" AND ", " and ").replace(" BETWEEN ", " between ")
+    values = body["ExpressionAttributeValues"]
+    text = re.sub(r":\w+", lambda name: values[name[0]], text)
+    if body.get("ScanIndexForward") is False:
+        text += ", backwards"
+    return Access(operation, _named(text), index)
+
+
+def _named(text: str) -> str:
+    """Parameters without their colons, which say nothing inside braces."""
+    return re.sub(r":(?=[A-Za-z_])", "", text)
 
 
 class _Reading:
@@ -89,6 +117,8 @@ class _Reading:
 
     def fixed(self, part: Part, enumerated: bool) -> str | None:
         """The value of a part that the conditions fix; shards and times in between are tried one by one."""
+        if part.cut == COPIES:
+            return f"{{any of {part.ways} copies}}"
         if part.ways > 1:
             return f"{{each of {part.ways} shards}}"
         for condition in self.on(part):
@@ -98,7 +128,10 @@ class _Reading:
                 text = _operand(condition.operands[0])
                 if condition.op == "in":
                     return f"{{each of {text}}}" if len(condition.operands) == 1 else f"{{{_list(condition.operands)}}}"
-                return f"{{{part.cut}({text})}}" if part.cut and condition.cut is None else f"{{{text}}}"
+                if part.cut == "words":
+                    return f"{{each word of {text}}}"
+                is_cut = part.cut not in (None, "each") and condition.cut is None
+                return f"{{{part.cut}({text})}}" if is_cut else f"{{{text}}}"
         if enumerated and part.cut and any(condition.op in _RANGES for condition in self.on(part)):
             return f"{{each {part.cut} of {part.path}}}"
         return None
@@ -145,7 +178,7 @@ def _operand(operand: Operand) -> str:
         case Param(name=name, negative=negative):
             return f"-:{name}" if negative else f":{name}"
         case Literal(value=value):
-            return str(value)
+            return f"'{value}'" if isinstance(value, str) else str(value)
         case Ago(ms=ms):
             return f":now - {ms} ms"
         case Now():
