@@ -85,7 +85,10 @@ class Core:
         """One call of a write."""
         prepared = self.writer.prepare(write, write.name, arguments, self.clock(), set())
         proc = self.writer.run(prepared)
-        return self.explained(proc, []) if explain else patient(proc)
+        if not explain:
+            return patient(proc)
+        prepared.call.trace = []
+        return self.explained(proc, prepared.call.trace)
 
     def transact(self, transaction: Transaction, arguments: Mapping[str, Any], explain: bool = False) -> Proc[Any]:
         """One call of a transaction."""
@@ -102,7 +105,10 @@ class Core:
                     answers[part.write.name] = answer
             return answers
 
-        return self.explained(run(), []) if explain else patient(run())
+        if not explain or not prepared:
+            return patient(run())
+        prepared[0].call.trace = []
+        return self.explained(run(), prepared[0].call.trace)
 
     def explained(self, proc: Proc[Any], trace: list[dict[str, Any]]) -> Proc[tuple[Any, Executed]]:
         """The same, with what was done."""

@@ -20,7 +20,7 @@ from keyplan.model.values import add
 from keyplan.plan.edits import Edit, Test
 from keyplan.store.changes import Batch, RowChange, Work, differing_columns, merged
 from keyplan.store.fold import COUNT, minus, plus
-from keyplan.store.places import Place, Places
+from keyplan.store.places import Place, Places, Watch
 from keyplan.store.rows import Key, Row, RowReader, World
 
 
@@ -115,28 +115,33 @@ class Mutator:
     def followers(self, world: World, changes: list[RowChange]) -> Proc[list[RowChange]]:
         """Rows that copy something which changes."""
         found: list[RowChange] = []
+        sources: dict[str, list[tuple[RowChange, set[str]]]] = {}
         for change in changes:
-            if change.is_new or change.blind or change.follows:
-                continue
-            differing = differing_columns(change)
-            for watch in self.places.watches[change.entity]:
-                if not watch.columns & differing:
-                    continue
-                keys = [change.key]
-                rows: list[Row] = []
-                for depth in reversed(range(len(watch.roles))):
-                    holder = self.model.entity_at(watch.entity, watch.roles[:depth])
-                    lists = yield from self.reader.pointing_at(holder, watch.roles[depth], keys, world.now)
-                    rows = [row for some in lists for row in some]
-                    keys = [tuple(row[column] for column in self.model.entities[holder].key) for row in rows]
-                    if not keys:
-                        break
-                for key, row in zip(keys, rows, strict=True):
+            if not (change.is_new or change.blind or change.follows) and self.places.watches[change.entity]:
+                sources.setdefault(change.entity, []).append((change, differing_columns(change)))
+        for entity, some in sources.items():
+            for watch in self.places.watches[entity]:
+                watched = [change for change, differing in some if watch.columns & differing]
+                rows = (yield from self.watching(watch, [change.key for change in watched], world)) if watched else {}
+                for key, row in rows.items():
                     if (watch.entity, key) not in world.changed:
                         world.changed[watch.entity, key] = (row, row)
-                        found.append(RowChange(watch.entity, key, row, row, change.label, follows=True))
+                        found.append(RowChange(watch.entity, key, row, row, watched[0].label, follows=True))
                     else:
                         self.recopy(world, changes, watch.entity, key, row)
+        return found
+
+    def watching(self, watch: Watch, keys: list[Key], world: World) -> Proc[dict[Key, Row]]:
+        """The rows from which a chain of references leads to one of these keys."""
+        found: dict[Key, Row] = {}
+        for depth in reversed(range(len(watch.roles))):
+            holder = self.model.entity_at(watch.entity, watch.roles[:depth])
+            lists = yield from self.reader.pointing_at(holder, watch.roles[depth], keys, world.now)
+            key = self.model.entities[holder].key
+            found = {tuple(row[column] for column in key): row for rows in lists for row in rows}
+            if not found:
+                break
+            keys = list(found)
         return found
 
     def recopy(self, world: World, changes: list[RowChange], entity: str, key: Key, row: Row) -> None:
@@ -169,6 +174,7 @@ class Mutator:
         """The edits of one row change."""
         places = self.places.of[change.entity]
         differing = differing_columns(change)
+        start = len(work.edits)
         touched = [
             place
             for place in places
@@ -185,9 +191,9 @@ class Mutator:
             else:
                 self.edit_entries(work, number, change, place, tests)
         if not change.follows:
-            self.ensure_home(work, number, change, tests)
-        elif any(edit.row == number and edit.do != "check" and not edit.tests for edit in work.edits):
-            self.ensure_home(work, number, change, self.tests_for(change, touched))
+            self.ensure_home(work, number, change, tests, start)
+        elif any(edit.do != "check" and not edit.tests for edit in work.edits[start:]):
+            self.ensure_home(work, number, change, self.tests_for(change, touched), start)
 
     def tests_for(self, change: RowChange, touched: list[Place]) -> dict[str, Any]:
         """The own columns, with their old values, that decided what is edited."""
@@ -291,10 +297,10 @@ class Mutator:
             returning=change.returning and (edit.do == "patch" or change.new is None),
         )
 
-    def ensure_home(self, work: Work, number: int, change: RowChange, tests: Mapping[str, Any]) -> None:
+    def ensure_home(self, work: Work, number: int, change: RowChange, tests: Mapping[str, Any], start: int) -> None:
         """A check on the home, where what was read of it decided something but the home itself is not edited."""
         home = self.places.home(change.entity)
-        mine = [edit for edit in work.edits if edit.row == number]
+        mine = work.edits[start:]
         at_home = [edit for edit in mine if (edit.view, edit.at) == (home.view.name, home.at)]
         if at_home or not (mine or change.tests) or change.old is None:
             return

@@ -160,7 +160,7 @@ class Writer:
         for one in prepared:
             if self.compiled[one.write.name].find is not None:
                 yield from self.located(one)
-        rows = yield from self.commit(jobs, prepared[0].call.now)
+        rows = yield from self.commit(jobs, prepared[0].call.now, prepared[0].call.trace)
         return [self.answer(one, rows) for one in prepared]
 
     def located(self, prepared: Prepared) -> Proc[None]:
@@ -200,14 +200,16 @@ class Writer:
         count = 0
         for start in range(0, len(keys), ROWS_AT_ONCE):
             procs = [
-                self.commit([self.job(write, prepared.label, call, key)], call.now)
+                self.commit([self.job(write, prepared.label, call, key)], call.now, call.trace)
                 for key in keys[start : start + ROWS_AT_ONCE]
             ]
             done = yield from gather(procs)
             count += sum(1 for rows_done in done if rows_done)
         return count
 
-    def commit(self, jobs: Sequence[Job], now: datetime) -> Proc[dict[tuple[str, Key], Row | None]]:
+    def commit(
+        self, jobs: Sequence[Job], now: datetime, trace: list[dict[str, Any]] | None = None
+    ) -> Proc[dict[tuple[str, Key], Row | None]]:
         """Does the jobs in one atomic request; returns the rows that were written, as they are returned."""
         reading = lost = False
         last: list[Any] | None = None
@@ -221,6 +223,9 @@ class Writer:
                 return {(change.entity, change.key): change.new or change.old for change in changes}
             request = self.codec.write(self.fitting(batch, jobs))
             (reply,) = yield [request]
+            if trace is not None:
+                views = ", ".join(dict.fromkeys(edit.view for edit in batch.edits))
+                trace.append({"op": "write", "view": views, "requests": 1, "rows": len(batch.edits)})
             if not isinstance(reply, Exception):
                 rows = self.outcome(batch, self.codec.wrote(request, reply))
                 yield from self.catch_up(batch, now)
