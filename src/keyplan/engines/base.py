@@ -11,7 +11,7 @@ sent the replies; `store/pump.py` drives them, sync or async.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -79,6 +79,10 @@ class Answer:
     more: Ask | None = None
 
 
+Direct = tuple[Callable[[tuple[Any, ...]], Request], Callable[[Reply], list[Row]]]
+"""From the values of key parts to a request, and from a reply that is no error to all its rows."""
+
+
 class Reader(ABC):
     """A `Search`, compiled once at open."""
 
@@ -91,6 +95,10 @@ class Reader(ABC):
     def answer(self, ask: Ask, reply: Reply) -> Answer:
         """Decodes a reply. Rows are flat dicts with exactly the Search's `takes` (missing is None) and lists of
         child rows under each role of `along`."""
+
+    def direct(self, width: int, limit: int | None, *, strong: bool) -> Direct | None:
+        """The short way for a span that fixes the first `width` parts of the key and nothing more, if there is one."""
+        return None
 
     filters = False
     """True: the reader applies the Search's `filter` itself, exactly, given its values by `with_filter`."""

@@ -1,7 +1,7 @@
 """The store against hand-written `sqlite3` code: `python -m tests.engines.sqlite.bench`.
 
-The hand-written side has the tables, the pragmas and the values that the store has (it is let into a file that the store
-made), prepared texts, and rows as dicts of UUID, Decimal and datetime. `--large` loads and queries a million rows
+The hand-written side has the tables, the pragmas and the values that the store has (it is let into a file that the
+store made), prepared texts, and rows as dicts of UUID, Decimal and datetime. `--large` loads and queries a million rows
 instead, and prints time and memory.
 """
 
@@ -184,12 +184,11 @@ def large(folder: Path, rows: int) -> str:
         note(f"{2 * len(picked)} gets and pages", start)
     database = Database(model)
     start = perf_counter()
-    for name, fields in generate(model, scale=scale, seed=1):
-        database.load([(name, fields)])
+    database.load(generate(model, scale=scale, seed=1))
     note(f"generate and load {count:,} rows into the reference", start)
     start = perf_counter()
     for fields in picked[:3]:
-        database.run("orders_of_customer", customer_id=fields["customer"])
+        database.read("orders_of_customer", customer_id=fields["customer"])
     note("3 pages from the reference", start)
     return table(("", "time", "peak memory of the process so far"), lines)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keyplan.engines.base import Answer, Ask, Codec, Reader, Reply, Request, Row, Span
+from keyplan.engines.base import Answer, Ask, Codec, Direct, Reader, Reply, Request, Row, Span
 from keyplan.engines.sqlite import sql
 from keyplan.engines.sqlite.layout import Index, KeyPart, Table, layout, select_list
 from keyplan.engines.sqlite.limits import BATCH, CHUNK, PARAMETERS
@@ -95,6 +95,17 @@ class SqliteReader(Reader):
             size = min(BATCH, PARAMETERS // width)
             return [self._batch(spans[start : start + size], start, width) for start in range(0, len(spans), size)]
         return [self._single(span, number, limit) for number, span in enumerate(spans)]
+
+    def direct(self, width: int, limit: int | None, *, strong: bool) -> Direct | None:
+        encode = self._encoder(0, width)
+        if width == self._width:
+            text = self._get
+            return lambda key: (text, encode(key)), self._rows
+        if limit is None or limit > CHUNK:
+            return None
+        text = self._range_text(width, False, 0, False, 0, False, False, False)
+        tail = (limit,)
+        return lambda key: (text, encode(key) + tail), self._rows
 
     def _single(self, span: Span, number: int, limit: int | None) -> Ask:
         fixed = span.partition + span.prefix
