@@ -32,6 +32,7 @@ LADDER = (
     ("migrate",),
     ("api",),
     ("cli", "studio"),
+    ("__main__",),
 )
 """A package may import itself and everything on a lower rung. The folders of single engines stand apart: they
 may import what `engines` may, and only the registry may import them."""
