@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from keyplan.errors import ConflictError
 from keyplan.plan.edits import Edit, Test
 from keyplan.store.fold import plus
 from keyplan.store.places import Place, Places
@@ -120,14 +121,14 @@ def differing_columns(change: RowChange) -> set[str]:
 
 
 def merged(edits: list[Edit], extremes: Mapping[tuple[str, str], str]) -> list[Edit]:
-    """At most one edit per entry, as engines want it; deletes first, so that what they release can be taken."""
+    """At most one edit per entry, as engines want it, in the order of the rows: what one releases, a later one may
+    take, but not the other way round."""
     found: dict[tuple[str, tuple[str, ...], Key], Edit] = {}
     for edit in edits:
         place = (edit.view, edit.at, edit.key)
         before = found.get(place)
         found[place] = edit if before is None else _both(before, edit, extremes)
-    rank = {"delete": 0}
-    return sorted(found.values(), key=lambda edit: rank.get(edit.do, 1))
+    return list(found.values())
 
 
 def _both(first: Edit, second: Edit, extremes: Mapping[tuple[str, str], str]) -> Edit:
@@ -137,8 +138,8 @@ def _both(first: Edit, second: Edit, extremes: Mapping[tuple[str, str], str]) ->
         tests = _each_once((*first.tests, *second.tests))
         expect = second.expect if second.expect != "any" else first.expect
         return replace(second, tests=tests, expect=expect, alive_at=second.alive_at or first.alive_at)
-    if second.do == "delete":
-        first, second = second, first
+    if first.do == "put" and second.do == "delete":
+        raise ConflictError(f"view '{first.view}': the values {first.key!r} are taken before they are released")
     if first.do == "delete" and second.do == "put":
         return replace(second, expect="present" if first.expect == "present" else "any", tests=first.tests)
     adds: dict[str, Any] = dict(first.adds)

@@ -6,13 +6,15 @@ are written as upserts, many rows in one atomic request.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from keyplan.engines.base import Proc
+from keyplan.engines.base import Proc, Request
 from keyplan.errors import ArgumentError, ConflictError, UnsupportedError, nearest
-from keyplan.model.new_row import row_from_arguments
+from keyplan.model.entity import EXPIRES
+from keyplan.model.new_row import NewRow, expiry, row_from_arguments, row_maker
 from keyplan.plan.edits import Edit
 from keyplan.store.core import Core
 from keyplan.store.jobs import Job, Put
@@ -32,6 +34,7 @@ class Loading:
         self.done = done
         self.batch: list[tuple[str, Mapping[str, Any]]] = []
         self.together = TOGETHER
+        self.ways: dict[str, Way] = {}
         for _ in islice(self.rows, done):
             pass
 
@@ -43,29 +46,74 @@ class Loading:
             yield count
             self.done = count
 
+    def way(self, entity: str) -> Way:
+        found = self.ways.get(entity)
+        if found is None:
+            found = self.ways[entity] = way_of(self.core, entity)
+        return found
+
+
+@dataclass(frozen=True)
+class Way:
+    """How rows of an entity are loaded."""
+
+    is_bulk: bool = False
+    """They can be put without reading anything."""
+    make: Callable[[Mapping[str, Any]], dict[str, Any] | None] | None = None
+    """From fields to columns; None for what is out of the ordinary."""
+    put: Callable[[Sequence[dict[str, Any]]], list[Request]] | None = None
+    """Requests for rows that have an entry each in one view, and nowhere else."""
+
+
+def way_of(core: Core, entity: str) -> Way:
+    """The way of an entity; of an unknown one, the way on which that is found out."""
+    if entity not in core.model.entities or not is_bulk(core, entity):
+        return Way()
+    places = core.places.of[entity]
+    about = core.model.entities[entity]
+    place = places[0]
+    parts = place.key.parts
+    plain = all(part.cut is None and part.ways == 1 for part in parts) and {part.path for part in parts} == {*about.key}
+    if len(places) > 1 or place.at or place.where is not None or not plain:
+        return Way(True)
+    if any(field.source is not None for field in about.fields.values()):
+        return Way(True)
+    return Way(True, row_maker(core.model, entity).whole(), core.codec.putter(place.view.name))
+
 
 def load_rows(loading: Loading) -> Proc[None]:
     """Writes the current batch, in the order given."""
     core = loading.core
     now = core.clock()
+    whole: dict[str, list[dict[str, Any]]] = {}
     bulk: dict[tuple[str, tuple[Any, ...]], Put] = {}
     slow: dict[tuple[str, tuple[Any, ...]], Job] = {}
     for entity, fields in loading.batch:
+        way = loading.way(entity)
+        if way.put is not None and way.make is not None:
+            values = way.make(fields) if isinstance(fields, Mapping) else None
+            if values is None:
+                values = _job(core, entity, fields, now).new.values
+            whole.setdefault(entity, []).append(values)
+            continue
         job = _job(core, entity, fields, now)
         place = (entity, job.key)
-        if is_bulk(core, entity) and not job.new.sources:
+        if way.is_bulk and not job.new.sources:
             if place in slow:  # an earlier version of the row waits to be written: it has to go first
                 yield from upsert_all(loading, list(slow.values()), now)
                 slow.clear()
             bulk[place] = job
         else:
-            if job.new.sources and bulk:
+            if job.new.sources and (whole or bulk):
+                yield from put_whole(loading, whole, now)
+                whole.clear()
                 yield from put_all(core, list(bulk.values()), now)
                 bulk.clear()
             if place in slow or len(slow) >= loading.together or _depends(job, slow):
                 yield from upsert_all(loading, list(slow.values()), now)
                 slow.clear()
             slow[place] = job
+    yield from put_whole(loading, whole, now)
     if bulk:
         yield from put_all(core, list(bulk.values()), now)
     if slow:
@@ -90,6 +138,27 @@ def _depends(job: Put, waiting: Mapping[Any, Job]) -> bool:
 def is_bulk(core: Core, entity: str) -> bool:
     """Whether rows of an entity can be put without reading anything."""
     return core.mutator.is_blind_replacement(entity) and not any(place.copies for place in core.places.of[entity])
+
+
+def put_whole(loading: Loading, whole: Mapping[str, Sequence[dict[str, Any]]], now: Any) -> Proc[None]:
+    """Puts rows that are nothing but one entry each."""
+    core = loading.core
+    for name, rows in whole.items():
+        entity = core.model.entities[name]
+        if entity.ttl is not None:
+            for row in rows:
+                row[EXPIRES] = expiry(entity, row, now)
+        put = loading.way(name).put
+        assert put is not None
+        for request in put(rows):
+            (reply,) = yield [request]
+            if isinstance(reply, ConflictError):  # a unique value: row by row says which, and spares expired owners
+                for row in rows:
+                    new = NewRow(name, f"load: {name}", row)
+                    yield from core.writer.commit([Put(core.model, entity, new.label, new.key(entity), new, True)], now)
+                break
+            if isinstance(reply, Exception):
+                raise reply
 
 
 def put_all(core: Core, jobs: list[Put], now: Any) -> Proc[None]:

@@ -7,14 +7,17 @@ leaves too few rows, the span is topped up from where it ended.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from keyplan.engines.base import Ask, Codec, Kind, Proc, Span
 from keyplan.errors import DesignError
+from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
 from keyplan.model.pattern import Outer
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Search
+from keyplan.plan.view import View
 from keyplan.store.expiry import compile_alive
 from keyplan.store.filter import Call, Holds, Row, compile_filter
 from keyplan.store.keys import Key, key_of
@@ -27,11 +30,22 @@ MOST_AT_ONCE = 1000
 Keep = Callable[[Row], bool]
 
 
+def with_expiries(view: View, search: Search) -> Search:
+    """The search, taking also when the rows expire that its conditions and copies come from."""
+    embed = view.embed_at(search.at)
+    holds = embed.holds if embed is not None else view.holds
+    paths = [*search.takes, *(str(one.path) for one in (*search.given, *search.filter))]
+    roles = {path[:end] for path in paths for end, letter in enumerate(path) if letter == "."}
+    more = sorted({f"{role}.{EXPIRES}" for role in roles} & set(holds) - set(search.takes))
+    return replace(search, takes=(*search.takes, *more)) if more else search
+
+
 class SearchNode:
     """A compiled Search."""
 
     def __init__(self, model: Model, design: Design, kinds: Mapping[str, Kind], codec: Codec, search: Search) -> None:
         view = design.views[search.view]
+        search = with_expiries(view, search)
         self.search = search
         self.view = view
         key = key_of(model, view, search.at)

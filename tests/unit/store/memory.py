@@ -211,8 +211,10 @@ class MemoryPort:
                 raise conflict(number, f"{edit.do} of {edit.view} {edit.key!r} refused: {edit.expect} {edit.tests}")
         undo = {where: dict(entries) for where, entries in self.entries.items()}
         try:
-            result = [self.edit(number, edit) for number, edit in enumerate(request.edits)]
-            self.check_unique(request.edits)
+            result = []
+            for number, edit in enumerate(request.edits):
+                result.append(self.edit(number, edit))
+                self.check_unique(number, edit)
         except (ConflictError, RangeError):
             self.entries = undo
             raise
@@ -282,13 +284,11 @@ class MemoryPort:
                 paths = {part.path for part in other.parts} | {str(one.path) for one in other.where}
                 assert not paths & changed or edit.entry is not None, f"{other.name} cannot be composed"
 
-    def check_unique(self, edits: Sequence[Edit]) -> None:
-        touched = {edit.view for edit in edits}
+    def check_unique(self, number: int, edit: Edit) -> None:
         for view in self.design.views.values():
-            if view.unique and view.base in touched:
+            if view.unique and view.base == edit.view:
                 keys = [key for key, _ in self.place(view, ())]
                 if len(set(keys)) != len(keys):
-                    number = next(n for n, edit in enumerate(edits) if edit.view == view.base and edit.do != "delete")
                     raise conflict(number, "another row has the same values")
 
 
