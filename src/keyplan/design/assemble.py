@@ -9,7 +9,7 @@ from keyplan.design.build import Built, homes_inside, is_home
 from keyplan.design.describe import plan_steps, write_steps
 from keyplan.design.needs import Need, dependents, whole_row
 from keyplan.design.options import Goal, Option
-from keyplan.design.problem import INFEASIBLE, Evaluation, Root, evaluate
+from keyplan.design.problem import INFEASIBLE, Evaluation, Root, coupling_cost, evaluate
 from keyplan.design.solve import Solution
 from keyplan.engines.base import Engine, Kind
 from keyplan.engines.work import Load
@@ -46,7 +46,9 @@ class Assembly:
                 plans[root.name] = self._plan(root.name, root.goal)
         for root in problem.roots:
             if root.kind == "target":
-                plans[root.name] = replace(plans[root.name], target=self.node(root.goal))
+                plan = plans[root.name]
+                figures = _one_after_other(self._call(root.goal), plan.figures)
+                plans[root.name] = replace(plan, target=self.node(root.goal), figures=figures)
         homes = {entity: (self.names[name], at) for entity, (name, at) in self.homes.items()}
         writes = {name: self._write(name) for name in self.model.writes if name not in unserved}
         loads = [Load(name, self.model.patterns[name].traffic, plan.figures.units) for name, plan in plans.items()]
@@ -61,6 +63,7 @@ class Assembly:
             len(problem.views),
             seconds,
             problem.costs.per_second,
+            problem.structure_cost * len(views) + coupling_cost(problem.couplings, set(self.solution.chosen)),
         )
         return Design(
             self.model.name,
@@ -361,7 +364,9 @@ class Assembly:
             for chain, embed in facts.embeds.items():
                 size += problem.costs.entry_bytes(view, facts, tuple(chain.split("."))) * embed.per_parent * facts.rows
             cost = problem.fixed_cost(name) - problem.structure_cost
-            found[self.names[name]] = ViewFigures(facts.rows, size, facts.partitions, cost, tuple(users[name]))
+            found[self.names[name]] = ViewFigures(
+                facts.rows, size, facts.partitions, cost, tuple(users[name]), problem.costs.keep(view, facts)
+            )
         return found
 
     def _findings(self, structures: tuple[Structure, ...]) -> tuple[Finding, ...]:
@@ -373,6 +378,20 @@ class Assembly:
             for text in problem.costs.warnings(shown, problem.facts[name]):
                 found.append(Finding("warning", f"entities.{view.entity}", text, "lower the peak, or split the row"))
         return tuple(found)
+
+
+def _one_after_other(first: Figures, then: Figures) -> Figures:
+    """What two reads take together; the rows are those of the second."""
+    units = {unit: first.units.get(unit, 0.0) + then.units.get(unit, 0.0) for unit in {**first.units, **then.units}}
+    return Figures(
+        first.requests + then.requests,
+        first.trips + then.trips,
+        then.rows,
+        first.bytes + then.bytes,
+        units,
+        first.cost + then.cost,
+        first.p99_ms + then.p99_ms,
+    )
 
 
 def evaluate_goal(built: Built, solution: Solution, goal: Goal) -> Evaluation | None:

@@ -69,6 +69,7 @@ def document(model: Model, design: Design) -> dict[str, Any]:
             "value": short(objective.value),
             "bound": short(objective.bound),
             "gap": short(objective.gap),
+            "carrying": short(objective.carrying),
             "seconds": round(objective.seconds, 3),
             "candidates": objective.candidates,
         },
@@ -122,6 +123,7 @@ def _view(design: Design, view: View) -> dict[str, Any]:
         "bytes": short(figures.bytes),
         "partitions": short(figures.partitions),
         "cost": short(figures.cost),
+        "storage": short(figures.storage),
     }
 
 

@@ -40,6 +40,7 @@ def _objective() -> Schema:
             "value": _number("The cost of the design."),
             "bound": _number("No design of the space that was searched is cheaper than this."),
             "gap": _number("How far the value may be from the best, as a share of it; 0 is proven optimal."),
+            "carrying": _number("The part of the value that structures are thought to cost by being there."),
             "seconds": _number("How long it took; the only field that differs between two runs."),
             "candidates": _whole("How many views were considered."),
         },
@@ -82,6 +83,7 @@ def _view() -> Schema:
             "bytes": _number("Size with overheads."),
             "partitions": _number("Partitions."),
             "cost": _number("Storage and its part of every write, in the objective's unit."),
+            "storage": _number("The part of the cost that does not depend on any call."),
         }
     )
 

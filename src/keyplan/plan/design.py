@@ -44,6 +44,8 @@ class ViewFigures:
     """Per month or second as the objective's unit says: storage and every write's part."""
     because: tuple[str, ...] = ()
     """The patterns and writes that need it."""
+    storage: float = 0.0
+    """The part of `cost` that does not depend on any call."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,9 @@ class Objective:
     seconds: float = 0.0
     per_second: float = 1.0
     """A cost per call, times calls per second, times this is a cost in `unit` (money: the seconds of a month)."""
+    carrying: float = 0.0
+    """The part of `value` that structures are thought to cost by being there, so that ties are broken against clutter.
+    The rest is the cost of all calls and of storage."""
 
 
 @dataclass(frozen=True)

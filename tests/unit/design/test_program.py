@@ -25,7 +25,7 @@ EXACT = 1e-6
 
 
 @pytest.mark.parametrize("engine", BUILTIN)
-@proof(150)
+@proof(120)
 @given(model=problems(), seed=st.integers(0, 2**16))
 def test_program_finds_the_cheapest_of_all_choices(engine: str, model: Model, seed: int) -> None:
     problem = build_problem(model, get_engine(engine)).problem
@@ -51,7 +51,7 @@ def test_program_finds_the_cheapest_of_all_choices(engine: str, model: Model, se
 
 
 @pytest.mark.parametrize("engine", BUILTIN)
-@proof(60)
+@proof(50)
 @given(model=problems(2))
 def test_linear_program_at_a_choice_costs_what_dynamic_programming_says(engine: str, model: Model) -> None:
     """(iv) With the views fixed, the relaxed rest of the program is the dynamic program."""

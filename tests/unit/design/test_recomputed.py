@@ -1,0 +1,74 @@
+"""The figures of the design document add up: the objective follows from them without the designer's help."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from keyplan.design import design, document
+from keyplan.engines import BUILTIN, get_engine
+from keyplan.errors import DesignError
+from keyplan.model.model import Model
+from tests.strategies.design import problems, proof
+from tests.unit.design.support import PLACES, designed, example
+
+PER_SECOND = {"USD/month": 730 * 3600.0, "server ms/s": 1.0}
+"""What a cost per call times calls per second has to be multiplied with, by the unit of the objective."""
+
+
+def recomputed(told: dict[str, Any]) -> float:
+    """Every call by its rate, what is stored, and what is carried for each structure."""
+    per_second = PER_SECOND[told["objective"]["unit"]]
+    calls = [call for call in (*told["patterns"].values(), *told["writes"].values()) if call["served"]]
+    views = [view for structure in told["structures"] for view in structure["views"]]
+    return float(
+        sum(call["cost"] * call["rate"] for call in calls) * per_second
+        + sum(view["storage"] for view in views)
+        + told["objective"]["carrying"]
+    )
+
+
+def check(told: dict[str, Any]) -> None:
+    """Totals, parts and the whole agree."""
+    per_second = PER_SECOND[told["objective"]["unit"]]
+    for name, call in (*told["patterns"].items(), *told["writes"].items()):
+        if call["served"]:
+            assert call["total"] == pytest.approx(call["cost"] * call["rate"] * per_second, rel=1e-6), name
+    for structure in told["structures"]:
+        for view in structure["views"]:
+            assert view["storage"] <= view["cost"] * (1 + 1e-9), view["name"]
+    assert told["objective"]["bound"] <= told["objective"]["value"]
+    assert recomputed(told) == pytest.approx(told["objective"]["value"], rel=1e-6, abs=1e-9)
+
+
+def late(told: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    """The patterns whose plan is expected to take longer than they allow."""
+    return {
+        name: (call["p99_ms"], call["p99_budget_ms"])
+        for name, call in told["patterns"].items()
+        if call["served"] and call["p99_budget_ms"] is not None and call["p99_ms"] > call["p99_budget_ms"] * (1 + 1e-9)
+    }
+
+
+@pytest.mark.parametrize(("name", "engine"), PLACES)
+def test_the_objective_of_an_example_follows_from_its_document(name: str, engine: str) -> None:
+    model = example(name)
+    told = document(model, designed(name, engine))
+    check(told)
+    assert late(told) == {}
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+@proof(100)
+@given(model=problems())
+def test_the_objective_of_a_generated_model_follows_from_its_document(engine: str, model: Model) -> None:
+    try:
+        found = design(model, get_engine(engine))
+    except DesignError:
+        return  # what cannot be kept at all has no document
+    told = document(model, found)
+    if not any(name in model.writes for name in found.unserved):
+        check(told)
+    assert late(told) == {}
