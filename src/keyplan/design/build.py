@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from math import inf
 from types import MappingProxyType
 
 from keyplan.design.candidates import Candidates
@@ -30,7 +31,7 @@ from keyplan.design.options import Goal, Options
 from keyplan.design.problem import Problem, Root
 from keyplan.design.statistics import Statistics, peak_rate, zipf_top
 from keyplan.engines.base import Engine, Kind
-from keyplan.engines.work import CostModel, Rejection, ViewFacts
+from keyplan.engines.work import CostModel, Couplings, LinearRow, Rejection, ViewFacts
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Param, Pattern
 from keyplan.model.write import Write
@@ -86,12 +87,43 @@ def build_problem(
         {name: write.traffic.rate for name, write in model.writes.items()},
         costs,
         required,
-        costs.couplings(list(views.values()), view_facts),
+        _together(costs, costs.couplings(list(views.values()), view_facts), model, engine.kinds, views, upkeep),
         {name: statistics.most_rows_written(write) > 1 for name, write in model.writes.items()},
         _structure_cost(costs),
     )
     whole = {name: options.root(whole_row(model, name), None) for name in model.entities}
     return Built(problem, statistics, facts, options, unserved, whole, names)
+
+
+def _together(
+    costs: CostModel,
+    couplings: Couplings,
+    model: Model,
+    kinds: Mapping[str, Kind],
+    views: Mapping[str, View],
+    upkeep: Mapping[tuple[str, str], list[Upkeep]],
+) -> Couplings:
+    """The engine's rows, and one per write: what it touches directly has to fit into one atomic request.
+
+    A write whose homes alone do not fit (children without a `max`) is left out: it is refused at the call that is
+    too large.
+    """
+    if costs.atomic_entries is None:
+        return couplings
+    rows = list(couplings.rows)
+    for write in model.writes:
+        weights = {name: sum(part.most for part in upkeep[(write, name)]) for name in views if (write, name) in upkeep}
+        weights = {name: weight for name, weight in weights.items() if weight}
+        homes: dict[str, float] = {}
+        for name, weight in weights.items():
+            view = views[name]
+            for entity in (view.entity, *homes_inside(model, view)):
+                if view.embeds or is_home(model, kinds, view):
+                    homes[entity] = min(homes.get(entity, inf), weight)
+        if sum(homes.values()) > costs.atomic_entries or inf in weights.values():
+            continue
+        rows.append(LinearRow(weights, high=float(costs.atomic_entries)))
+    return Couplings(couplings.variables, rows)
 
 
 def _structure_cost(costs: CostModel) -> float:

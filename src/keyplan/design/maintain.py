@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import ceil
 
 from keyplan.design.facts import Facts
 from keyplan.design.match import child_view
 from keyplan.design.needs import Need, dependents, row_of_role, term_paths, whole_row
-from keyplan.design.options import _embedded
-from keyplan.design.statistics import Statistics
+from keyplan.design.options import MANY_MORE, _embedded
+from keyplan.design.statistics import ASSUMED_WORDS, Statistics
 from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, TouchWork, ViewFacts
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Condition, Literal
 from keyplan.model.write import Write
-from keyplan.plan.view import View
+from keyplan.plan.view import COPIES, View
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Upkeep:
     cost: Cost
     entries: float
     """Self-kept entries touched (0 for views kept by the engine)."""
+    most: float = 0.0
+    """The most self-kept entries that a call touches directly, without fanning out; inf if nothing bounds it."""
     demands: tuple[Demand, ...] = ()
 
 
@@ -60,6 +63,8 @@ class Effect:
     """The old row is in hand anyway."""
     parents_known: frozenset[str] = frozenset()
     """To-one roles whose target is written by the same call."""
+    most: float = 1.0
+    """The most rows of it that one call changes together."""
 
 
 class Maintenance:
@@ -91,15 +96,16 @@ class Maintenance:
         known = not write.by_key or write.kind == "change"
         found = [Effect(write.entity, kind, times, columns, known)]
 
-        def walk(entity: str, children: Mapping[str, object], times: float) -> None:
+        def walk(entity: str, children: Mapping[str, object], times: float, most: float) -> None:
             for name, deeper in children.items():
                 role = self.model.entities[entity].roles[name]
                 here = times * self.statistics.fan_out(entity, name)
-                found.append(Effect(role.entity, kind, here, columns, True, frozenset({role.field})))
+                limit = most * (role.most or float("inf"))
+                found.append(Effect(role.entity, kind, here, columns, True, frozenset({role.field}), limit))
                 assert isinstance(deeper, Mapping)
-                walk(role.entity, deeper, here)
+                walk(role.entity, deeper, here, limit)
 
-        walk(write.entity, write.children, times)
+        walk(write.entity, write.children, times, 1.0)
         return found
 
     def of(self, write: Write, view: View, facts: ViewFacts) -> list[Upkeep]:
@@ -183,7 +189,24 @@ class Maintenance:
         touched = work.puts + work.patches + 2 * work.moves + work.deletes + work.adds
         if touched or demands:
             own = 0.0 if kind.kept_by_engine else touched
-            yield Upkeep(work, self.costs.touch(work) if touched else Cost(), own, tuple(demands))
+            most = 0.0
+            if own:
+                per_row = max(1.0, touched / scale if scale else 1.0) * self._most_multiplicity(seen) / many
+                most = ceil(per_row - 1e-9) * effect.most
+            yield Upkeep(work, self.costs.touch(work) if touched else Cost(), own, most, tuple(demands))
+
+    def _most_multiplicity(self, view: View) -> float:
+        """The most entries that a row has: by the limit of a set, or a few times the usual number of words."""
+        most = 1.0
+        for part in view.parts:
+            if part.cut == "each":
+                kind = self.model.entities[view.entity].columns[part.path].type
+                most *= kind.most or MANY_MORE * max(1.0, kind.size)
+            elif part.cut == "words":
+                most *= MANY_MORE * ASSUMED_WORDS * (1 + len(part.also))
+            elif part.cut == COPIES:
+                most *= part.ways
+        return most
 
     def _carried(self, view: View, kind: Kind) -> set[str]:
         """The own columns whose change rewrites an entry."""
@@ -281,7 +304,8 @@ class Maintenance:
                 adds=2 * touched if view.measures else 0.0,
                 entry_bytes=self.costs.entry_bytes(view, facts),
             )
-            yield Upkeep(work, self.costs.touch(work), 0.0 if kind.kept_by_engine else touched, tuple(demands))
+            own = 0.0 if kind.kept_by_engine else touched
+            yield Upkeep(work, self.costs.touch(work), own, 0.0, tuple(demands))
 
     def _chains_to(self, view: View, entity: str) -> dict[tuple[str, ...], set[str]]:
         """The role chains through which the view copies columns of an entity."""

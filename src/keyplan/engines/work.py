@@ -148,6 +148,8 @@ class CostModel(ABC):
     """What the objective counts: 'USD/month', 'server ms/s'."""
     per_second: float = 1.0
     """Objective = cost per execution x executions per second x this (seconds of a month for money)."""
+    atomic_entries: int | None = None
+    """The most entries that one atomic request can write; None: no limit."""
     transactional: bool = False
     """A write that touches more than one self-kept entry costs each of them once more (a transaction)."""
 

@@ -28,6 +28,8 @@ class DynamoDBCosts(CostModel):
     per_second = float(MONTH_SECONDS)
     transactional = True
     carries = True
+    atomic_entries = LIMITS.transaction_items - 2
+    """Two are left for checks on rows that values are copied from."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
