@@ -1,4 +1,4 @@
-"""A store and the reference side by side: the same model, rows, clock and generated keys, and every call made on both."""
+"""A store and the reference side by side: the same model, rows, clock and generated keys, every call made on both."""
 
 from __future__ import annotations
 
@@ -124,6 +124,10 @@ class Pair:
         if isinstance(expected, list) and pattern is not None and expected and isinstance(expected[0], list):
             return [row for page in expected for row in page]
         return expected
+
+    def serves(self, name: str) -> bool:
+        """Whether the design has a plan for a pattern; many rows make some of them too dear."""
+        return name not in self.store.design.unserved
 
     def refused(self, name: str, /, **arguments: Any) -> str:
         """Calls both; both refuse with the same class of error, and of wrong arguments say the same."""

@@ -55,7 +55,12 @@ patterns:
   by_week: { count: Sale, group: [week(at)] }
   by_hour: { count: Sale, group: { h: hour(at) } }
   by_month_of_day: { max: Sale.qty, group: [month(day)] }
-  best_shops: { from: Sale, compute: { money: "sum(qty * price)", n: count() }, group: [shop], order: money desc, limit: 2 }
+  best_shops:
+    from: Sale
+    compute: { money: "sum(qty * price)", n: count() }
+    group: [shop]
+    order: money desc
+    limit: 2
   recent: { count: Sale, group: [state], where: "at >= ago('1d')" }
   grouped_mean: { avg: Sale.weight, group: [state] }
 """
@@ -67,7 +72,7 @@ ROWS: list[tuple[str, dict[str, Any]]] = [
     ("Sale", {"id": 1, "shop": 1, "qty": 2, "price": "1.10", "weight": 0.1, "at": NOON, "day": date(2024, 1, 31)}),
     (
         "Sale",
-        {"id": 2, "shop": 1, "qty": 3, "price": "2.20", "weight": 0.2, "at": at("2024-05-12 23:59"), "tags": ["a"]},
+        {"id": 2, "shop": 1, "qty": 3, "price": "2.20", "weight": 0.2, "at": at("2024-05-12"), "tags": ["a"]},
     ),
     ("Sale", {"id": 3, "shop": 1, "price": "3.30", "state": "paid", "at": at("2024-05-13 00:00"), "tags": ["a", "b"]}),
     ("Sale", {"id": 4, "shop": 2, "qty": 7, "state": "paid", "day": date(2024, 2, 1)}),
