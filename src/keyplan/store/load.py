@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
 from keyplan.engines.base import Proc, Request
 from keyplan.errors import ArgumentError, ConflictError, UnsupportedError, nearest
 from keyplan.model.entity import EXPIRES
-from keyplan.model.new_row import NewRow, expiry, row_from_arguments, row_maker
+from keyplan.model.new_row import NewRow, expiry, row_from_arguments
+from keyplan.model.whole_row import WholeRows, whole_rows
 from keyplan.plan.edits import Edit
 from keyplan.store.core import Core
 from keyplan.store.jobs import Job, Put
@@ -59,8 +61,8 @@ class Way:
 
     is_bulk: bool = False
     """They can be put without reading anything."""
-    make: Callable[[Mapping[str, Any]], dict[str, Any] | None] | None = None
-    """From fields to columns; None for what is out of the ordinary."""
+    make: WholeRows | None = None
+    """From fields to columns, where nothing is out of the ordinary."""
     put: Callable[[Sequence[dict[str, Any]]], list[Request]] | None = None
     """Requests for rows that have an entry each in one view, and nowhere else."""
 
@@ -78,7 +80,7 @@ def way_of(core: Core, entity: str) -> Way:
         return Way(True)
     if any(field.source is not None for field in about.fields.values()):
         return Way(True)
-    return Way(True, row_maker(core.model, entity).whole(), core.codec.putter(place.view.name))
+    return Way(True, whole_rows(core.model, entity), core.codec.putter(place.view.name))
 
 
 def load_rows(loading: Loading) -> Proc[None]:
@@ -88,31 +90,29 @@ def load_rows(loading: Loading) -> Proc[None]:
     whole: dict[str, list[dict[str, Any]]] = {}
     bulk: dict[tuple[str, tuple[Any, ...]], Put] = {}
     slow: dict[tuple[str, tuple[Any, ...]], Job] = {}
-    for entity, fields in loading.batch:
+    for entity, run in groupby(loading.batch, key=itemgetter(0)):
         way = loading.way(entity)
-        if way.put is not None and way.make is not None:
-            values = way.make(fields) if isinstance(fields, Mapping) else None
-            if values is None:
-                values = _job(core, entity, fields, now).new.values
-            whole.setdefault(entity, []).append(values)
+        if way.put is not None:
+            whole.setdefault(entity, []).extend(_whole(core, way, entity, [fields for _, fields in run], now))
             continue
-        job = _job(core, entity, fields, now)
-        place = (entity, job.key)
-        if way.is_bulk and not job.new.sources:
-            if place in slow:  # an earlier version of the row waits to be written: it has to go first
-                yield from upsert_all(loading, list(slow.values()), now)
-                slow.clear()
-            bulk[place] = job
-        else:
-            if job.new.sources and (whole or bulk):
-                yield from put_whole(loading, whole, now)
-                whole.clear()
-                yield from put_all(core, list(bulk.values()), now)
-                bulk.clear()
-            if place in slow or len(slow) >= loading.together or _depends(job, slow):
-                yield from upsert_all(loading, list(slow.values()), now)
-                slow.clear()
-            slow[place] = job
+        for _, fields in run:
+            job = _job(core, entity, fields, now)
+            place = (entity, job.key)
+            if way.is_bulk and not job.new.sources:
+                if place in slow:  # an earlier version of the row waits to be written: it has to go first
+                    yield from upsert_all(loading, list(slow.values()), now)
+                    slow.clear()
+                bulk[place] = job
+            else:
+                if job.new.sources and (whole or bulk):
+                    yield from put_whole(loading, whole, now)
+                    whole.clear()
+                    yield from put_all(core, list(bulk.values()), now)
+                    bulk.clear()
+                if place in slow or len(slow) >= loading.together or _depends(job, slow):
+                    yield from upsert_all(loading, list(slow.values()), now)
+                    slow.clear()
+                slow[place] = job
     yield from put_whole(loading, whole, now)
     if bulk:
         yield from put_all(core, list(bulk.values()), now)
@@ -138,6 +138,12 @@ def _depends(job: Put, waiting: Mapping[Any, Job]) -> bool:
 def is_bulk(core: Core, entity: str) -> bool:
     """Whether rows of an entity can be put without reading anything."""
     return core.mutator.is_blind_replacement(entity) and not any(place.copies for place in core.places.of[entity])
+
+
+def _whole(core: Core, way: Way, entity: str, run: list[Mapping[str, Any]], now: Any) -> list[dict[str, Any]]:
+    """The columns of rows, at once where they are all ordinary, else one by one."""
+    rows = way.make(run) if way.make is not None else None
+    return rows if rows is not None else [_job(core, entity, fields, now).new.values for fields in run]
 
 
 def put_whole(loading: Loading, whole: Mapping[str, Sequence[dict[str, Any]]], now: Any) -> Proc[None]:

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from keyplan.engines.base import Proc
-from keyplan.errors import DesignError, RangeError
+from keyplan.errors import ConflictError, DesignError, RangeError
 from keyplan.model.model import Model
 from keyplan.model.values import add
 from keyplan.plan.edits import Edit, Test
@@ -108,7 +108,10 @@ class Mutator:
         work = Work(world)
         for number, change in enumerate(changes):
             yield from self.edit_row(work, number, change)
-        edits = merged(work.edits, self.extreme_names)
+        try:
+            edits = merged(work.edits, self.extreme_names)
+        except ConflictError as error:
+            raise ConflictError(f"{changes[0].label}: {error}") from None
         homes = {edit.row: number for number, edit in enumerate(edits) if edit.returning}
         return Batch(edits, changes, homes)
 
