@@ -128,7 +128,11 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
         return (*steps, *([EnableExpiry()] if places.expires else []), record)
     _check(model, design, places, found)
     types = {one["AttributeName"]: one["AttributeType"] for one in table.get("AttributeDefinitions", ())}
-    there = {one["IndexName"]: one for one in table.get("GlobalSecondaryIndexes", ())}
+    there = {
+        one["IndexName"]: one
+        for one in sorted(table.get("GlobalSecondaryIndexes", ()), key=lambda one: str(one["IndexName"]))
+        if one.get("IndexStatus") != "DELETING"
+    }
     steps = []
     wanted = {index.name: index for index in places.indexes}
     for name, about in there.items():

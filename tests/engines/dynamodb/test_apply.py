@@ -1,0 +1,224 @@
+"""What apply does to a table: creates, completes, records, and refuses what is not ours or would strand rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from keyplan.engines.base import Catalog, Port
+from keyplan.engines.dynamodb import ENGINE
+from keyplan.engines.dynamodb import changes as steps
+from keyplan.engines.dynamodb.operations import Request
+from keyplan.errors import ConflictError, DesignMismatchError
+from keyplan.model.load import parse_model
+from keyplan.plan.lockfile import design_hash
+from tests.engines.dynamodb.server import Server
+from tests.engines.dynamodb.support import (
+    ALL,
+    BY_DAY,
+    BY_STATUS,
+    BY_USER,
+    MODEL,
+    ORDERS,
+    SESSIONS,
+    apply,
+    design_of,
+    drive,
+    little_model,
+    url_of,
+)
+
+LITTLE = little_model()
+NOTES = "the rows of the table are laid out for another design"
+
+
+@pytest.fixture
+def port(server: Server) -> Iterator[Port]:
+    found = ENGINE.connect(url_of(server.url), LITTLE, None)
+    yield found
+    found.close()
+
+
+def send(port: Port, operation: str, body: dict[str, Any]) -> Any:
+    (reply,) = port.send([Request(operation, body)])
+    if isinstance(reply, Exception):
+        raise reply
+    return reply
+
+
+def described(port: Port) -> Any:
+    return send(port, "DescribeTable", {})["Table"]
+
+
+def found_by(port: Port) -> Catalog:
+    found: Catalog = drive(ENGINE.inspect(LITTLE, design_of(LITTLE, ALL)), port)
+    return found
+
+
+def put(port: Port, pk: str = "ORDER#a1") -> None:
+    send(port, "PutItem", {"Item": {"PK": {"S": pk}, "SK": {"S": "ORDER#"}}})
+
+
+def test_a_new_table(port: Port) -> None:
+    assert found_by(port) == Catalog(found={"table": None})
+    assert apply(LITTLE, design_of(LITTLE, ALL), port) == [
+        "create the table, paid by request with GSI1, GSI2, GSI3",
+        "let items expire by 'ttl'",
+        "record the design in the partition KEYPLAN",
+    ]
+    table = described(port)
+    assert [one["AttributeName"] for one in table["KeySchema"]] == ["PK", "SK"]
+    projections = {one["IndexName"]: one["Projection"] for one in table["GlobalSecondaryIndexes"]}
+    assert projections["GSI1"] == {"ProjectionType": "ALL"}
+    assert projections["GSI2"] == {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["total"]}
+    assert projections["GSI3"] == {"ProjectionType": "KEYS_ONLY"}
+    assert table["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
+    found = found_by(port)
+    assert (found.design_hash, found.lock) == (design_hash("lock 1"), "lock 1")
+    assert found.found["ttl"] == "ttl"
+
+
+def test_applying_twice_does_nothing(port: Port) -> None:
+    design = design_of(LITTLE, ALL)
+    apply(LITTLE, design, port)
+    put(port)
+    assert apply(LITTLE, design, port) == []
+    assert apply(LITTLE, design, port, "lock 2") == ["record the design in the partition KEYPLAN"]
+    assert apply(LITTLE, design, port, "lock 2") == []
+
+
+def test_a_crash_between_the_steps_is_made_good(port: Port) -> None:
+    design = design_of(LITTLE, ALL)
+    first, *_ = ENGINE.changes(LITTLE, design, "lock 1", found_by(port))
+    drive(first.run(), port)
+    drive(first.run(), port)  # somebody else has created it in the meantime
+    assert apply(LITTLE, design, port) == [
+        "let items expire by 'ttl'",
+        "record the design in the partition KEYPLAN",
+    ]
+
+
+def test_indexes_come_and_go_one_at_a_time(port: Port) -> None:
+    apply(LITTLE, design_of(LITTLE, (ORDERS, BY_STATUS)), port)
+    done = apply(LITTLE, design_of(LITTLE, (ORDERS, BY_DAY, replace(BY_STATUS, name="again"))), port, "lock 2")
+    assert done == [
+        "create the index GSI2 (INCLUDE) and fill it",
+        "record the design in the partition KEYPLAN",
+    ]
+    done = apply(LITTLE, design_of(LITTLE, (ORDERS, BY_DAY)), port, "lock 3")
+    assert done == [
+        "delete the index GSI1, which can be made again",
+        "delete the index GSI2, which can be made again",
+        "create the index GSI1 (INCLUDE) and fill it",
+        "record the design in the partition KEYPLAN",
+    ]
+    (index,) = described(port)["GlobalSecondaryIndexes"]
+    assert (index["IndexName"], index["IndexStatus"]) == ("GSI1", "ACTIVE")
+    assert index["Projection"]["ProjectionType"] == "INCLUDE"
+
+
+def test_a_lost_index_is_made_again_and_filled(port: Port) -> None:
+    design = design_of(LITTLE, (ORDERS, BY_STATUS))
+    apply(LITTLE, design, port)
+    item = {"PK": {"S": "ORDER#a1"}, "SK": {"S": "ORDER#"}, "GSI1PK": {"S": "x"}, "GSI1SK": {"S": "y"}}
+    send(port, "PutItem", {"Item": item})
+    send(port, "UpdateTable", {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": "GSI1"}}]})
+    assert len(apply(LITTLE, design, port)) == 2
+    assert send(port, "Scan", {"IndexName": "GSI1"})["Count"] == 1
+
+
+def test_rows_are_not_stranded(port: Port) -> None:
+    apply(LITTLE, design_of(LITTLE, (ORDERS,)), port)
+    put(port)
+    for views in ((ORDERS, BY_USER), (replace(ORDERS, partition=BY_USER.sort),), (ORDERS, SESSIONS)):
+        with pytest.raises(DesignMismatchError, match=NOTES):
+            apply(LITTLE, design_of(LITTLE, views), port, "lock 2")
+    assert found_by(port).lock == "lock 1"
+
+
+def test_a_table_of_somebody_else(port: Port) -> None:
+    send(
+        port,
+        "CreateTable",
+        {
+            "BillingMode": "PAY_PER_REQUEST",
+            "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+            "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+        },
+    )
+    with pytest.raises(DesignMismatchError, match="other keys than 'PK' and 'SK'"):
+        apply(LITTLE, design_of(LITTLE, ALL), port)
+
+
+def test_a_table_made_from_our_template_is_taken_over_while_it_is_empty(port: Port) -> None:
+    design = design_of(LITTLE, (ORDERS, BY_STATUS))
+    first, *_ = ENGINE.changes(LITTLE, design, "lock 1", found_by(port))
+    drive(first.run(), port)
+    assert apply(LITTLE, design, port) == ["record the design in the partition KEYPLAN"]
+
+
+def test_rows_without_a_record_are_not_ours(port: Port) -> None:
+    design = design_of(LITTLE, (ORDERS, BY_STATUS))
+    first, *_ = ENGINE.changes(LITTLE, design, "lock 1", found_by(port))
+    drive(first.run(), port)
+    put(port, "theirs")
+    with pytest.raises(DesignMismatchError, match="no design of keyplan is recorded"):
+        apply(LITTLE, design, port)
+
+
+def test_a_table_of_another_model(port: Port) -> None:
+    apply(LITTLE, design_of(LITTLE, (ORDERS,)), port)
+    other = parse_model(MODEL.replace("name: little", "name: other"))
+    with pytest.raises(DesignMismatchError, match="a design of the model 'little', not of 'other'"):
+        apply(other, design_of(other, (ORDERS,)), port)
+
+
+def test_a_long_lock_is_kept_in_pieces(port: Port) -> None:
+    design = design_of(LITTLE, (ORDERS,))
+    long = "é" * 500_000
+    apply(LITTLE, design, port, long)
+    assert found_by(port).lock == long
+    assert found_by(port).found["pieces"] == 3
+    apply(LITTLE, design, port, "short")
+    assert (found_by(port).lock, found_by(port).found["pieces"]) == ("short", 1)
+
+
+def test_two_who_apply_different_designs(port: Port) -> None:
+    design = design_of(LITTLE, (ORDERS,))
+    apply(LITTLE, design, port)
+    seen = found_by(port)
+    mine, theirs = (ENGINE.changes(LITTLE, design, lock, seen) for lock in ("mine", "theirs"))
+    for step in mine:
+        drive(step.run(), port)
+    (record,) = theirs
+    with pytest.raises(ConflictError, match="another process is applying"):
+        drive(record.run(), port)
+    for step in mine:  # the same design again is fine
+        drive(step.run(), port)
+    assert found_by(port).lock == "mine"
+
+
+def test_provisioned_capacity(port: Port) -> None:
+    settings = {"billing": "provisioned", "read_units": 7, "write_units": 3}
+    design = replace(design_of(LITTLE, (ORDERS, BY_STATUS)), settings=settings)
+    assert apply(LITTLE, design, port)[0] == "create the table, provisioned with GSI1"
+    table = described(port)
+    for about in (table, table["GlobalSecondaryIndexes"][0]):
+        assert about["ProvisionedThroughput"]["ReadCapacityUnits"] == 7
+        assert about["ProvisionedThroughput"]["WriteCapacityUnits"] == 3
+
+
+def test_waits_until_the_table_is_active() -> None:
+    """DynamoDB takes seconds to hours; the servers of these tests are done at once."""
+    wait = steps._until_active()
+    assert next(wait)[0].operation == "DescribeTable"  # type: ignore[index]
+    busy = {"IndexName": "GSI1", "IndexStatus": "CREATING"}
+    for status, indexes in (("CREATING", []), ("ACTIVE", [busy]), ("UPDATING", [])):
+        pause = wait.send([{"Table": {"TableStatus": status, "GlobalSecondaryIndexes": indexes}}])
+        assert pause.seconds > 0  # type: ignore[union-attr]
+        wait.send([])
+    with pytest.raises(StopIteration):
+        wait.send([{"Table": {"TableStatus": "ACTIVE"}}])
