@@ -7,6 +7,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+JOBS ?= 2
 SERVERS := $(wildcard tests/engines/*/server.py)
 
 .DEFAULT_GOAL := help
@@ -46,10 +47,10 @@ lint: $(VENV)/dev.stamp
 
 # Fewer generated programs than in `test`; the rest is the same, without servers.
 check: lint
-	KEYPLAN_PROGRAMS=20 $(BIN)/pytest -q --engine sqlite
+	KEYPLAN_PROGRAMS=20 $(BIN)/pytest -q -n $(JOBS) --engine sqlite
 
 test: $(VENV)/dev.stamp $(VENV)/engines.stamp
-	$(BIN)/pytest $(if $(ENGINE),--engine $(ENGINE))
+	$(BIN)/pytest -n $(JOBS) $(if $(ENGINE),--engine $(ENGINE))
 
 soak: $(VENV)/dev.stamp $(VENV)/engines.stamp
 	KEYPLAN_PROGRAMS=$(or $(PROGRAMS),5000) $(BIN)/pytest --timeout 0 tests/conformance $(if $(ENGINE),--engine $(ENGINE))

@@ -18,8 +18,6 @@ from keyplan.engines import BUILTIN
 from tests.engines.harness import Harness, harness_for
 
 ROOT = Path(__file__).parent
-ENGINES = pytest.StashKey[dict[str, str]]()
-TALLY = pytest.StashKey[dict[str, Counter[str]]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,8 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
     unknown = _required() - set(BUILTIN)
     if unknown:
         raise pytest.UsageError(f"KEYPLAN_TEST_REQUIRE: no engine '{min(unknown)}'; there are {', '.join(BUILTIN)}")
-    config.stash[ENGINES] = {}
-    config.stash[TALLY] = {name: Counter() for name in BUILTIN}
+    config.pluginmanager.register(Tally())
 
 
 def _required() -> set[str]:
@@ -51,27 +48,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(home[1])
         name = next((mark.name for mark in item.iter_markers() if mark.name in BUILTIN), None)
         if name is not None:
-            config.stash[ENGINES][item.nodeid] = name
+            item.user_properties.append(("engine", name))
         (kept if name is None or name in wanted else left_out).append(item)
     items[:] = kept
     config.hook.pytest_deselected(items=left_out)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    report: pytest.TestReport = yield  # type: ignore[misc, assignment]
-    name = item.config.stash[ENGINES].get(item.nodeid)
-    # A test counts once: by its call, or by its setup or teardown if that did not pass.
-    if name is not None and (report.when == "call" or report.outcome != "passed"):
-        item.config.stash[TALLY][name][report.outcome] += 1
-    return report  # type: ignore[return-value]
+class Tally:
+    """Counts by engine how the tests ended, and says so in the end; also when they ran in several processes."""
 
+    def __init__(self) -> None:
+        self.counts: dict[str, Counter[str]] = {name: Counter() for name in BUILTIN}
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    for name, tally in config.stash[TALLY].items():
-        if tally:
-            counts = ", ".join(f"{tally[outcome]} {outcome}" for outcome in ("passed", "failed", "skipped"))
-            terminalreporter.write_line(f"engine {name}: {counts}")
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        name = dict(report.user_properties).get("engine")
+        # A test counts once: by its call, or by its setup or teardown if that did not pass.
+        if name is not None and (report.when == "call" or report.outcome != "passed"):
+            self.counts[str(name)][report.outcome] += 1
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        for name, counts in self.counts.items():
+            if counts:
+                listed = ", ".join(f"{counts[outcome]} {outcome}" for outcome in ("passed", "failed", "skipped"))
+                terminalreporter.write_line(f"engine {name}: {listed}")
 
 
 @pytest.fixture(scope="session", params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in BUILTIN])
