@@ -83,6 +83,33 @@ def way_of(core: Core, entity: str) -> Way:
     return Way(True, whole_rows(core.model, entity), core.codec.putter(place.view.name))
 
 
+class Copied:
+    """The rows that waiting ones will take snapshots of, so that they are not written before them."""
+
+    def __init__(self, core: Core) -> None:
+        self.model = core.model
+        self.rows: set[tuple[str, tuple[Any, ...]]] = set()
+        self.entities: set[str] = set()
+        """Behind more than one reference, any row may be meant."""
+
+    def note(self, job: Put) -> None:
+        for path in job.new.sources.values():
+            for depth in range(len(path.roles)):
+                target = self.model.entity_at(job.entity.name, path.roles[: depth + 1])
+                if depth:
+                    self.entities.add(target)
+                else:
+                    columns = job.entity.roles[path.roles[0]].columns
+                    self.rows.add((target, tuple([job.new.values[column] for column in columns])))
+
+    def has(self, entity: str, key: tuple[Any, ...]) -> bool:
+        return entity in self.entities or (entity, key) in self.rows
+
+    def clear(self) -> None:
+        self.rows.clear()
+        self.entities.clear()
+
+
 def load_rows(loading: Loading) -> Proc[None]:
     """Writes the current batch, in the order given."""
     core = loading.core
@@ -90,18 +117,27 @@ def load_rows(loading: Loading) -> Proc[None]:
     whole: dict[str, list[dict[str, Any]]] = {}
     bulk: dict[tuple[str, tuple[Any, ...]], Put] = {}
     slow: dict[tuple[str, tuple[Any, ...]], Job] = {}
+    copied = Copied(core)
     for entity, run in groupby(loading.batch, key=itemgetter(0)):
         way = loading.way(entity)
         if way.put is not None:
-            whole.setdefault(entity, []).extend(_whole(core, way, entity, [fields for _, fields in run], now))
+            rows = _whole(core, way, entity, [fields for _, fields in run], now)
+            key = core.model.entities[entity].key
+            if slow and any(copied.has(entity, tuple([row[column] for column in key])) for row in rows):
+                yield from upsert_all(loading, list(slow.values()), now)
+                slow.clear()
+                copied.clear()
+            whole.setdefault(entity, []).extend(rows)
             continue
         for _, fields in run:
             job = _job(core, entity, fields, now)
             place = (entity, job.key)
             if way.is_bulk and not job.new.sources:
-                if place in slow:  # an earlier version of the row waits to be written: it has to go first
+                # An earlier version of the row waits to be written, or copies from it: they have to go first.
+                if place in slow or copied.has(*place):
                     yield from upsert_all(loading, list(slow.values()), now)
                     slow.clear()
+                    copied.clear()
                 bulk[place] = job
             else:
                 if job.new.sources and (whole or bulk):
@@ -112,6 +148,8 @@ def load_rows(loading: Loading) -> Proc[None]:
                 if place in slow or len(slow) >= loading.together or _depends(job, slow):
                     yield from upsert_all(loading, list(slow.values()), now)
                     slow.clear()
+                    copied.clear()
+                copied.note(job)
                 slow[place] = job
     yield from put_whole(loading, whole, now)
     if bulk:

@@ -1,0 +1,139 @@
+"""Bulk load: any entities, meaning upsert, with progress, resumed after an interruption."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from keyplan.errors import ArgumentError, ConflictError
+from tests.conformance.conftest import Both
+from tests.conformance.pair import NOON, Pair
+
+MODEL = """
+entities:
+  User:
+    fields:
+      uid: int, key
+      email: string(8), unique, optional 90%
+      name: string(8), optional 90%
+      made: timestamp, now
+      spent: sum(orders.total)
+  Order:
+    fields:
+      oid: int, key
+      user: User, as orders, optional 90%
+      total: int, default 1
+      buyer: string(8), optional 50%, from user.name
+      tags: set(string(4), avg 1)
+patterns:
+  user: { find: User, where: "uid = :uid" }
+  by_email: { find: User, where: "email = :email" }
+  orders: { find: Order, where: "user = :uid", order: total desc, page: 100 }
+  named: { find: Order, where: "user.name = :name", select: [oid] }
+  tagged: { find: Order, where: "contains(tags, :tag)", select: [oid] }
+writes:
+  join: { create: User }
+  rename: { update: User, set: [name], where: "uid = :uid" }
+"""
+
+
+def rows(count: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    for number in range(count):
+        yield "User", {"uid": number, "email": f"u{number}", "name": f"n{number % 5}"}
+        yield "Order", {"oid": number, "user": number // 2, "total": number % 9, "tags": [f"t{number % 3}"]}
+
+
+def asked(pair: Pair) -> None:
+    for uid in (0, 1, 7):
+        pair.same("user", uid=uid)
+        pair.same("orders", uid=uid)
+    pair.same("by_email", email="u3")
+    for name in ("n0", "n4"):
+        pair.same("named", name=name)
+    pair.same("tagged", tag="t1")
+
+
+def test_rows_of_any_entities_in_any_order(both: Both) -> None:
+    pair = both(MODEL)
+    pair.load(reversed(list(rows(30))))
+    asked(pair)
+
+
+def test_loading_again_changes_nothing(both: Both) -> None:
+    pair = both(MODEL, rows(20))
+    pair.load(rows(20))
+    asked(pair)
+
+
+def test_loading_replaces(both: Both) -> None:
+    pair = both(MODEL, rows(20))
+    pair.load(
+        [("User", {"uid": 3}), ("Order", {"oid": 3, "user": 1, "total": 100}), ("User", {"uid": 50, "email": "u3"})]
+    )
+    asked(pair)
+    assert pair.same("user", uid=1)["spent"] == 102
+
+
+def test_defaults_and_snapshots_are_filled_in(both: Both) -> None:
+    pair = both(MODEL, [("User", {"uid": 1, "name": "x"}), ("Order", {"oid": 1, "user": 1})])
+    (order,) = pair.same("orders", uid=1)
+    assert (order["total"], order["buyer"]) == (1, "x")
+    assert pair.same("user", uid=1)["made"] == NOON
+
+
+def test_progress_counts_rows_that_are_safe(both: Both) -> None:
+    pair = both(MODEL)
+    told: list[int] = []
+    assert pair.store.load(rows(10), progress=told.append) == 20
+    assert told[-1] == 20
+    assert told == sorted(told)
+
+
+def test_no_rows(both: Both) -> None:
+    assert both(MODEL).store.load([]) == 0
+
+
+def test_an_interrupted_load_goes_on(both: Both) -> None:
+    pair = both(MODEL)
+    told = [0]
+
+    def interrupted() -> Iterator[tuple[str, dict[str, Any]]]:
+        for number, row in enumerate(rows(2700)):
+            if number == 5200:
+                raise KeyboardInterrupt
+            yield row
+
+    with pytest.raises(KeyboardInterrupt):
+        pair.store.load(interrupted(), progress=told.append)
+    assert 0 < told[-1] <= 5200
+    assert pair.store.load(rows(2700), done=told[-1]) == 5400 - told[-1]
+    pair.database.load(rows(2700))
+    asked(pair)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (("Usr", {}), "no entity 'Usr'; did you mean 'User'"),
+        (("User", {}), "load: User: missing argument 'uid'"),
+        (("User", {"uid": "x"}), "load: User: argument 'uid'"),
+        (("User", {"uid": 1, "nam": "x"}), "unknown argument 'nam'"),
+        (("User", {"uid": 1, "spent": 1}), "'spent'"),
+        (("User", 5), "expected a mapping"),
+    ],
+)
+def test_a_wrong_row_is_named(both: Both, row: Any, said: str) -> None:
+    pair = both(MODEL)
+    with pytest.raises(ArgumentError, match="load: ") as caught:
+        pair.store.load([row])
+    assert said in str(caught.value)
+
+
+def test_a_unique_value_of_another_row_is_a_conflict(both: Both) -> None:
+    pair = both(MODEL, rows(5))
+    with pytest.raises(ConflictError):
+        pair.store.load([("User", {"uid": 99, "email": "u1"})])
+    with pytest.raises(ConflictError):
+        pair.store.load([("User", {"uid": 98, "email": "z"}), ("User", {"uid": 99, "email": "z"})])
