@@ -8,10 +8,17 @@ from __future__ import annotations
 
 import itertools
 import os
+from contextlib import suppress
 from types import MappingProxyType
 
+from keyplan.engines.dynamodb.credentials import Address, resolve
+from keyplan.engines.dynamodb.faults import MissingTableError
+from keyplan.engines.dynamodb.transport import Transport
 from tests.engines import harness
 from tests.engines.dynamodb.server import Server
+
+KEPT_TABLES = 4
+"""How many tables of earlier tests are left standing, as a test may use several."""
 
 
 class Harness(harness.Harness):
@@ -25,6 +32,7 @@ class Harness(harness.Harness):
         self._server: Server | None = None
         self._endpoint = ""
         self._numbers = itertools.count()
+        self._tables: list[str] = []
 
     def start(self) -> None:
         wanted = os.environ.get("KEYPLAN_TEST_DYNAMODB", "local")
@@ -42,4 +50,14 @@ class Harness(harness.Harness):
             self._server.stop()
 
     def url(self) -> str:
-        return f"dynamodb://test-{os.getpid()}-{next(self._numbers)}?region=us-east-1&endpoint={self._endpoint}"
+        # Capacity is limited per account, by DynamoDB Local too, and what is left behind would use it up.
+        if len(self._tables) >= KEPT_TABLES:
+            self._delete(self._tables.pop(0))
+        self._tables.append(f"test-{os.getpid()}-{next(self._numbers)}")
+        return f"dynamodb://{self._tables[-1]}?region=us-east-1&endpoint={self._endpoint}"
+
+    def _delete(self, table: str) -> None:
+        transport = Transport(resolve(Address(table, endpoint=self._endpoint)))
+        with suppress(MissingTableError):
+            transport.send("DeleteTable", {"TableName": table})
+        transport.close()

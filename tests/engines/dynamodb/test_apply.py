@@ -11,6 +11,7 @@ import pytest
 from keyplan.engines.base import Catalog, Port
 from keyplan.engines.dynamodb import ENGINE
 from keyplan.engines.dynamodb import changes as steps
+from keyplan.engines.dynamodb.capacity import capacities
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.errors import ConflictError, DesignMismatchError
 from keyplan.model.load import parse_model
@@ -202,13 +203,13 @@ def test_two_who_apply_different_designs(port: Port) -> None:
 
 
 def test_provisioned_capacity(port: Port) -> None:
-    settings = {"billing": "provisioned", "read_units": 7, "write_units": 3}
-    design = replace(design_of(LITTLE, (ORDERS, BY_STATUS)), settings=settings)
+    design = replace(design_of(LITTLE, (ORDERS, BY_STATUS)), settings={"billing": "provisioned"})
     assert apply(LITTLE, design, port)[0] == "create the table, provisioned with GSI1"
     table = described(port)
-    for about in (table, table["GlobalSecondaryIndexes"][0]):
-        assert about["ProvisionedThroughput"]["ReadCapacityUnits"] == 7
-        assert about["ProvisionedThroughput"]["WriteCapacityUnits"] == 3
+    wanted = capacities(LITTLE, design)
+    for name, about in (("little", table), ("GSI1", table["GlobalSecondaryIndexes"][0])):
+        assert about["ProvisionedThroughput"]["ReadCapacityUnits"] == wanted[name].read.start
+        assert about["ProvisionedThroughput"]["WriteCapacityUnits"] == wanted[name].write.start
 
 
 def test_waits_until_the_table_is_active() -> None:

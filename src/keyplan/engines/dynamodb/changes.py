@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keyplan.engines.base import Catalog, Change, Pause, Proc, Reply
+from keyplan.engines.dynamodb.capacity import capacities, is_provisioned
 from keyplan.engines.dynamodb.faults import ConditionError, MissingTableError, RefusedError
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK, TTL, Index, Layout, Place, layout
 from keyplan.engines.dynamodb.operations import Request
@@ -124,7 +125,7 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
     record = Record(model, lock, signature(places), found)
     table: Mapping[str, Any] | None = found.found["table"]
     if table is None:
-        steps: list[Change] = [CreateTable(design, places)]
+        steps: list[Change] = [CreateTable(model, design, places)]
         return (*steps, *([EnableExpiry()] if places.expires else []), record)
     _check(model, design, places, found)
     types = {one["AttributeName"]: one["AttributeType"] for one in table.get("AttributeDefinitions", ())}
@@ -140,7 +141,7 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
             steps.append(DeleteIndex(name))
     for name, index in wanted.items():
         if name not in there or not _fits(index, there[name], types):
-            steps.append(CreateIndex(design, index))
+            steps.append(CreateIndex(model, design, index))
     if places.expires and found.found["ttl"] != TTL:
         steps.append(EnableExpiry())
     if not steps and found.lock == lock and found.design_hash == design_hash(lock):
@@ -179,24 +180,16 @@ def _fits(index: Index, about: Mapping[str, Any], types: Mapping[str, str]) -> b
     return set(projection.get("NonKeyAttributes", ())) == set(index.attributes)
 
 
-def _billing(design: Design) -> dict[str, Any]:
-    """How the table is paid for: by request, unless the design's settings say otherwise."""
-    if design.settings.get("billing") != "provisioned":
-        return {"BillingMode": "PAY_PER_REQUEST"}
-    return {"BillingMode": "PROVISIONED", **_throughput(design)}
-
-
-def _throughput(design: Design) -> dict[str, Any]:
-    if design.settings.get("billing") != "provisioned":
+def _throughput(model: Model, design: Design, structure: str) -> dict[str, Any]:
+    """The capacity of a table or index that is not paid by request."""
+    if not is_provisioned(design):
         return {}
-    units = {
-        "ReadCapacityUnits": max(1, int(str(design.settings.get("read_units", 5)))),
-        "WriteCapacityUnits": max(1, int(str(design.settings.get("write_units", 5)))),
-    }
+    found = capacities(model, design)[structure]
+    units = {"ReadCapacityUnits": max(1, found.read.start), "WriteCapacityUnits": max(1, found.write.start)}
     return {"ProvisionedThroughput": units}
 
 
-def index_definition(design: Design, index: Index) -> dict[str, Any]:
+def index_definition(model: Model, design: Design, index: Index) -> dict[str, Any]:
     """An index as CreateTable and UpdateTable take it."""
     projection: dict[str, Any] = {"ProjectionType": index.projection}
     if index.attributes:
@@ -205,7 +198,7 @@ def index_definition(design: Design, index: Index) -> dict[str, Any]:
         "IndexName": index.name,
         "KeySchema": key_schema(f"{index.name}PK", f"{index.name}SK"),
         "Projection": projection,
-        **_throughput(design),
+        **_throughput(model, design, index.name),
     }
 
 
@@ -219,15 +212,17 @@ def attribute_definitions(indexes: Sequence[Index]) -> list[dict[str, str]]:
     return [{"AttributeName": name, "AttributeType": "S"} for name in names]
 
 
-def table_definition(design: Design, places: Layout) -> dict[str, Any]:
+def table_definition(model: Model, design: Design, places: Layout) -> dict[str, Any]:
     """The table as CreateTable takes it, without its name."""
+    table = next(one for one in design.structures if one.kind == "table")
     body: dict[str, Any] = {
         "AttributeDefinitions": attribute_definitions(places.indexes),
         "KeySchema": key_schema(PK, SK),
-        **_billing(design),
+        "BillingMode": "PROVISIONED" if is_provisioned(design) else "PAY_PER_REQUEST",
+        **_throughput(model, design, table.name),
     }
     if places.indexes:
-        body["GlobalSecondaryIndexes"] = [index_definition(design, index) for index in places.indexes]
+        body["GlobalSecondaryIndexes"] = [index_definition(model, design, index) for index in places.indexes]
     return body
 
 
@@ -258,11 +253,11 @@ def _tolerant(request: Request, *codes: str) -> Proc[None]:
 class CreateTable(Change):
     """The table with all its indexes."""
 
-    def __init__(self, design: Design, places: Layout) -> None:
+    def __init__(self, model: Model, design: Design, places: Layout) -> None:
         indexes = f" with {', '.join(index.name for index in places.indexes)}" if places.indexes else ""
-        billing = "provisioned" if design.settings.get("billing") == "provisioned" else "paid by request"
+        billing = "provisioned" if is_provisioned(design) else "paid by request"
         self.summary = f"create the table, {billing}{indexes}"
-        self._body = table_definition(design, places)
+        self._body = table_definition(model, design, places)
 
     def run(self) -> Proc[None]:
         yield from _tolerant(Request("CreateTable", self._body, repeatable=False), "ResourceInUseException")
@@ -272,11 +267,11 @@ class CreateTable(Change):
 class CreateIndex(Change):
     """One index; DynamoDB fills it from the items that have its keys."""
 
-    def __init__(self, design: Design, index: Index) -> None:
+    def __init__(self, model: Model, design: Design, index: Index) -> None:
         self.summary = f"create the index {index.name} ({index.projection}) and fill it"
         self._body = {
             "AttributeDefinitions": attribute_definitions([index]),
-            "GlobalSecondaryIndexUpdates": [{"Create": index_definition(design, index)}],
+            "GlobalSecondaryIndexUpdates": [{"Create": index_definition(model, design, index)}],
         }
 
     def run(self) -> Proc[None]:

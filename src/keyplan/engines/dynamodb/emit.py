@@ -64,7 +64,7 @@ def table_name(model: Model) -> str:
 
 def definition(model: Model, design: Design) -> dict[str, Any]:
     """The whole body of a CreateTable; a provisioned table begins with what its average load needs."""
-    body = {"TableName": table_name(model), **table_definition(design, layout(model, design))}
+    body = {"TableName": table_name(model), **table_definition(model, design, layout(model, design))}
     if is_provisioned(design):
         given = capacities(model, design)
         table = next(one.name for one in design.structures if one.kind == "table")
