@@ -33,12 +33,17 @@ Item = dict[str, dict[str, Any]]
 
 def sample_rows(model: Model) -> Tables:
     """The rows, none of them expired."""
-    dataset = Dataset(model, counts={name: _count(entity) for name, entity in model.entities.items()})
+    dataset = Dataset(model, counts=sample_counts(model))
     tables = Tables(model)
     for name, row in dataset.all():
         tables.put(name, row)
     tables.forget_expired(NOW)
     return tables
+
+
+def sample_counts(model: Model) -> dict[str, int]:
+    """How many rows of each entity are asked for."""
+    return {name: _count(entity) for name, entity in model.entities.items()}
 
 
 def _count(entity: Entity) -> int:

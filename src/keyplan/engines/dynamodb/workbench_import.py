@@ -107,9 +107,7 @@ def read_workbench(text: str) -> Workbench:
     except RecursionError:
         raise ArgumentError("workbench: nested too deeply; export it anew") from None
     except ValueError as error:
-        raise ArgumentError(
-            f"workbench: this is not JSON ({error}); export the model as NoSQL Workbench JSON"
-        ) from None
+        raise ArgumentError(f"workbench: this is not JSON: {error}; export the model again") from None
     node = _Node(found, "workbench")
     name = node.text("ModelName")
     metadata = node.mapping("ModelMetadata")
