@@ -87,15 +87,21 @@ class Mutator:
 
     # Edits
 
-    def batch(self, changes: list[RowChange], now: datetime, done: Iterable[RowChange] = ()) -> Proc[Batch]:
-        """The edits for some row changes, all to be done together; `done` were changed before, and are copied from."""
+    def batch(
+        self, changes: list[RowChange], now: datetime, done: Iterable[RowChange] = (), *, followers: bool = True
+    ) -> Proc[Batch]:
+        """The edits for some row changes, all to be done together; `done` were changed before, and are copied from.
+
+        Without `followers`, entries that repeat values of these rows are left for later.
+        """
         world = World(self.model, self.reader, now)
         for change in (*done, *changes):
             if change.blind and change.new is not None and change.new is change.old:
                 continue  # only the key of this row is known, and nothing that others copy of it changes
             world.changed[change.entity, change.key] = (change.old, change.new)
         changes = list(changes)
-        changes += yield from self.followers(world, changes)
+        if followers:
+            changes += yield from self.followers(world, changes)
         yield from world.fetch(
             (change.entity, row, path.roles, new)
             for change in changes

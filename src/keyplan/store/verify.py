@@ -61,6 +61,7 @@ class Verification:
 
 def verify(core: Core, repair: bool = False, progress: Callable[[int], None] | None = None) -> Proc[Verification]:
     """Compares all views with the homes; repairs them if asked to."""
+    yield from core.writer.intents.finish_all(core.clock())
     work = _Verifier(core, repair, progress)
     for entity in core.model.entities:
         yield from work.entity(entity)

@@ -27,6 +27,7 @@ from keyplan.store.changes import Batch, RowChange
 from keyplan.store.execute import ROOT, Executor, Runner
 from keyplan.store.filter import Call, Filter, compile_filter
 from keyplan.store.guards import expired_owners
+from keyplan.store.intents import Intents
 from keyplan.store.jobs import Change, Delete, Job, Put, Update, Written, key_values
 from keyplan.store.mutate import Mutator
 from keyplan.store.pump import gather
@@ -80,6 +81,7 @@ class Writer:
         self.mutator = mutator
         self.reader = reader
         self.new_id = new_id
+        self.intents = Intents(model, mutator, codec)
         self.compiled = {name: self.compile(write) for name, write in model.writes.items()}
 
     def compile(self, write: Write) -> _Compiled:
@@ -214,21 +216,35 @@ class Writer:
         reading = lost = False
         last: list[Any] | None = None
         cleared: list[RowChange] = []
-        for attempt in range(ATTEMPTS):
+        attempt = -1
+        while attempt < ATTEMPTS - 1:
+            attempt += 1
             changes = yield from self.changes(jobs, now, reading)
             if not changes:
                 return {}
             batch = yield from self.mutator.batch([*cleared, *changes], now)
             if not batch.edits:
                 return {(change.entity, change.key): change.new or change.old for change in changes}
-            request = self.codec.write(self.fitting(batch, jobs))
+            pending: list[RowChange] = []
+            intents = self.intents.checks(batch)
+            if self.is_too_much(batch, intents):
+                if all(change.new is None for change in batch.changes if not change.follows):
+                    finished = yield from self.delete_some(batch, now)
+                    if finished:
+                        attempt -= 1  # progress, not a failure
+                        continue
+                batch, intents, pending = yield from self.intents.split(batch, now, jobs[0].label)
+            request = self.codec.write([*batch.edits, *intents])
             (reply,) = yield [request]
             if trace is not None:
                 views = ", ".join(dict.fromkeys(edit.view for edit in batch.edits))
                 trace.append({"op": "write", "view": views, "requests": 1, "rows": len(batch.edits)})
             if not isinstance(reply, Exception):
                 rows = self.outcome(batch, self.codec.wrote(request, reply))
-                yield from self.catch_up(batch, now)
+                for change in pending:
+                    yield from self.intents.finish(change, now)
+                if not pending:
+                    yield from self.catch_up(batch, now)
                 return rows
             if isinstance(reply, UncertainError):
                 if attempt >= UNCERTAIN_ATTEMPTS or not all(job.repeatable for job in jobs):
@@ -239,6 +255,9 @@ class Writer:
             if not isinstance(reply, ConflictError):
                 raise named(reply, batch)
             number = getattr(reply, "edit", 0)
+            if number >= len(batch.edits) and intents:
+                yield from self.intents.finish_all(now)
+                continue
             change = batch.changes[batch.edits[number].row] if number < len(batch.edits) else batch.changes[0]
             if lost and change.old is None:
                 if change.is_new:
@@ -289,18 +308,29 @@ class Writer:
             return ConflictError(f"{change.label}: {change.entity} '{named_key}' exists already")
         return ConflictError(f"{change.label}: {reply}")  # the engine knows which of its indexes refused
 
-    def fitting(self, batch: Batch, jobs: Sequence[Job]) -> list[Edit]:
-        """The edits, if the engine can do so many at once.
+    def is_too_much(self, batch: Batch, intents: Sequence[Edit]) -> bool:
+        """Whether the engine cannot do so many edits at once."""
+        most = self.codec.atomic_edits
+        return most is not None and len(batch.edits) + len(intents) > most
 
-        This is the place where a write that only converges would record an intent and split.
+    def delete_some(self, batch: Batch, now: datetime) -> Proc[bool]:
+        """Deletes some of the children of a large cascade, the deepest first; False if there is nothing to split.
+
+        The row itself goes last, so that a cascade that was cut off can be done again.
         """
         most = self.codec.atomic_edits
-        if most is not None and len(batch.edits) > most:
-            raise UnsupportedError(
-                f"{jobs[0].label}: this write changes {len(batch.edits)} entries, and the engine does at most {most} "
-                "together; write fewer rows at once"
-            )
-        return batch.edits
+        assert most is not None
+        below = [change for change in batch.changes if not change.follows][1:]
+        size = min(len(below), most // 2)
+        while size:
+            part = yield from self.mutator.batch(below[-size:], now)
+            if len(part.edits) <= most:
+                (reply,) = yield [self.codec.write(part.edits)]
+                if isinstance(reply, Exception) and not isinstance(reply, ConflictError):
+                    raise named(reply, part)
+                return True
+            size //= 2
+        return False
 
     def outcome(self, batch: Batch, entries: Sequence[Row | None]) -> dict[tuple[str, Key], Row | None]:
         rows: dict[tuple[str, Key], Row | None] = {}

@@ -30,6 +30,7 @@ from keyplan.model.predicate import compile_condition, operands
 from keyplan.model.types import Type
 from keyplan.model.values import truncate, truncated_type
 from keyplan.plan.design import Design, Structure
+from keyplan.plan.intents import INTENT_MODEL, INTENT_VIEW
 from keyplan.plan.shards import shard_of
 from keyplan.plan.view import Embed, Measure, Part, View
 
@@ -192,6 +193,13 @@ def layout(model: Model, design: Design) -> Layout:
                 places[name, ()] = place
                 base.indexes.append(_index_key(model, view, place, base))
     return Layout(places, tuple(indexes))
+
+
+def intents_place() -> Place:
+    """Where intents stand: beside the record of the design."""
+    places: dict[tuple[str, tuple[str, ...]], Place] = {}
+    _table_places(INTENT_MODEL, INTENT_VIEW, {"partition": "KEYPLAN", "sort": "INTENT"}, places)
+    return places[INTENT_VIEW.name, ()]
 
 
 def _tags(structure: Structure, view: str) -> Mapping[str, Any]:

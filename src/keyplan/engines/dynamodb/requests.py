@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keyplan.engines.base import Answer, Ask, Codec, Proc, Reader, Reply, Row, Span
-from keyplan.engines.dynamodb.layout import PK, SK, Item, Layout, Place, layout
+from keyplan.engines.dynamodb.layout import PK, SK, Item, Layout, Place, intents_place, layout
 from keyplan.engines.dynamodb.limits import LIMITS
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.engines.dynamodb.settle import settle
@@ -19,6 +19,7 @@ from keyplan.errors import UnsupportedError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
 from keyplan.plan.edits import Edit
+from keyplan.plan.intents import INTENTS
 from keyplan.plan.steps import Search
 
 
@@ -236,6 +237,7 @@ class DynamoDBCodec(Codec):
 
     def __init__(self, model: Model, design: Design) -> None:
         self.layout: Layout = layout(model, design)
+        self.layout.places[INTENTS, ()] = intents_place()
         self._writer = Writer(self.layout)
 
     def reader(self, search: Search) -> DynamoDBReader:

@@ -1,0 +1,204 @@
+"""Writes that converge: a row that more others copy from than one atomic request can change.
+
+The row itself is written first, in one request with an *intent* that says what it was and what it is now. Then the
+entries that repeat its values follow in chunks, each atomic, each checking that the row still is what the intent says.
+Then the intent goes. Whoever finds an intent in the way (another writer of the same row, `verify`, the next `open`)
+finishes it first, so that after a crash at any point the views end equal to their homes.
+
+Two may work on one intent at once: every edit is absolute, so that doing it twice does no harm, and a chunk of somebody
+who is late fails its check once the row has changed again, which it cannot before the intent was finished.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from keyplan.engines.base import Codec, Pause, Proc, Span
+from keyplan.errors import ConflictError, UnsupportedError
+from keyplan.model.model import Model
+from keyplan.model.values import from_json, to_json
+from keyplan.plan.edits import Edit, Test
+from keyplan.plan.intents import INTENTS
+from keyplan.plan.steps import Search
+from keyplan.store.changes import Batch, RowChange, differing_columns
+from keyplan.store.mutate import Mutator
+from keyplan.store.rows import Key, Row, World
+
+ATTEMPTS = 20
+
+
+class Intents:
+    """Records intents and finishes them, for one design on an engine whose atomic requests are limited."""
+
+    def __init__(self, model: Model, mutator: Mutator, codec: Codec) -> None:
+        self.model = model
+        self.mutator = mutator
+        self.codec = codec
+        self.most = codec.atomic_edits
+        self.reader = codec.reader(Search(INTENTS, takes=("row", "text"))) if self.most is not None else None
+
+    def watched(self, batch: Batch) -> list[RowChange]:
+        """The changed rows that others copy from."""
+        watches = self.mutator.places.watches
+        return [
+            change
+            for change in batch.changes
+            if not (change.follows or change.blind or change.is_new)
+            and any(watch.columns & differing_columns(change) for watch in watches[change.entity])
+        ]
+
+    def checks(self, batch: Batch) -> list[Edit]:
+        """Checks that nobody else is in the middle of changing what follows these rows."""
+        if self.most is None or not any(change.follows for change in batch.changes):
+            return []
+        return [Edit(INTENTS, "check", (self.name(change),), expect="absent") for change in self.watched(batch)]
+
+    def name(self, change: RowChange) -> str:
+        entity = self.model.entities[change.entity]
+        values = [to_json(entity.columns[c].type, value) for c, value in zip(entity.key, change.key, strict=True)]
+        return json.dumps([change.entity, *values], ensure_ascii=True, separators=(",", ":"))
+
+    def record(self, change: RowChange) -> Edit:
+        """The edit that records what is about to be done."""
+        text = json.dumps(
+            {
+                "entity": change.entity,
+                "label": change.label,
+                "old": self.to_text(change.entity, change.old),
+                "new": self.to_text(change.entity, change.new),
+            },
+            separators=(",", ":"),
+        )
+        name = self.name(change)
+        return Edit(INTENTS, "put", (name,), values={"row": name, "text": text}, expect="absent")
+
+    def to_text(self, entity: str, row: Row | None) -> dict[str, Any] | None:
+        columns = self.model.entities[entity].columns
+        if row is None:
+            return None
+        return {name: to_json(columns[name].type, value) for name, value in row.items() if value is not None}
+
+    def from_text(self, entity: str, row: dict[str, Any] | None) -> Row | None:
+        if row is None:
+            return None
+        columns = self.model.entities[entity].columns
+        return {
+            name: from_json(columns[name].type, row[name]) if name in row else None
+            for name in self.model.entities[entity].stored
+        }
+
+    # beginning
+
+    def split(self, batch: Batch, now: datetime, label: str) -> Proc[tuple[Batch, list[Edit], list[RowChange]]]:
+        """The rows themselves, the intents to be recorded with them, and the rows that others follow later."""
+        assert self.most is not None
+        direct = [change for change in batch.changes if not change.follows]
+        alone = yield from self.mutator.batch(direct, now, followers=False)
+        watched = self.watched(alone)
+        intents = [self.record(change) for change in watched]
+        if not watched or len(alone.edits) + len(intents) > self.most:
+            raise UnsupportedError(
+                f"{label}: this write changes {len(batch.edits)} entries, and the engine does at most {self.most} "
+                "together; write fewer rows at once"
+            )
+        return alone, intents, watched
+
+    # finishing
+
+    def pending(self) -> Proc[list[RowChange]]:
+        """The intents that somebody left behind."""
+        if self.reader is None:
+            return []
+        found: list[RowChange] = []
+        asks = self.reader.ask([Span(())], None, strong=True)
+        while asks:
+            replies = yield [ask.request for ask in asks]
+            more = []
+            for ask, reply in zip(asks, replies, strict=True):
+                if isinstance(reply, Exception):
+                    raise reply
+                answer = self.reader.answer(ask, reply)
+                found += [self.read(row["text"]) for rows in answer.rows for row in rows]
+                if answer.more is not None:
+                    more.append(answer.more)
+            asks = more
+        return found
+
+    def read(self, text: str) -> RowChange:
+        """The change that an intent stands for."""
+        data = json.loads(text)
+        entity = data["entity"]
+        old, new = self.from_text(entity, data["old"]), self.from_text(entity, data["new"])
+        known = new or old
+        assert known is not None
+        key: Key = tuple(known[column] for column in self.model.entities[entity].key)
+        return RowChange(entity, key, old, new, data["label"])
+
+    def finish_all(self, now: datetime) -> Proc[int]:
+        """Finishes what others left behind; says how much that was."""
+        left = yield from self.pending()
+        for change in left:
+            yield from self.finish(change, now)
+        return len(left)
+
+    def finish(self, change: RowChange, now: datetime) -> Proc[None]:
+        """Brings everything that copies from a row up to date, and forgets the intent."""
+        for _ in range(ATTEMPTS):
+            world = World(self.model, self.mutator.reader, now)
+            world.changed[change.entity, change.key] = (change.old, change.new)
+            followers = yield from self.mutator.followers(world, [change])
+            done = yield from self.in_chunks(change, followers, now)
+            if done:
+                (reply,) = yield [self.codec.write([Edit(INTENTS, "delete", (self.name(change),))])]
+                if isinstance(reply, Exception):
+                    raise reply
+                return
+            current = yield from self.still_there(change)
+            if not current:
+                return  # somebody else has finished it
+            yield Pause(0.02)
+        raise ConflictError(f"{change.label}: rows that copy from it keep changing; `verify` finishes it later")
+
+    def still_there(self, change: RowChange) -> Proc[bool]:
+        left = yield from self.pending()
+        return any(other.entity == change.entity and other.key == change.key for other in left)
+
+    def in_chunks(self, change: RowChange, followers: Sequence[RowChange], now: datetime) -> Proc[bool]:
+        """Edits followers in atomic chunks; False if a row has changed meanwhile."""
+        assert self.most is not None
+        start, size = 0, self.most // 2
+        check = self.unchanged(change)
+        while start < len(followers):
+            batch = yield from self.mutator.batch(list(followers[start : start + size]), now, [change])
+            edits = [*batch.edits, check]
+            if len(edits) > self.most:
+                if size == 1:
+                    raise UnsupportedError(f"{change.label}: one row has more than {self.most} entries that follow it")
+                size = max(1, size // 2)
+                continue
+            if batch.edits:
+                (reply,) = yield [self.codec.write(edits)]
+                if isinstance(reply, ConflictError):
+                    return False
+                if isinstance(reply, Exception):
+                    raise reply
+            start += size
+        return True
+
+    def unchanged(self, change: RowChange) -> Edit:
+        """A check that the row is what the intent says."""
+        home = self.mutator.places.home(change.entity)
+        row = change.new if change.new is not None else change.old
+        assert row is not None
+        key = home.keys(row)[0]
+        if change.new is None:
+            return Edit(home.view.name, "check", key, home.at, expect="absent")
+        tests = tuple(
+            Test(column, "=", change.new[column])
+            for column in sorted(differing_columns(change))
+            if column in home.holds and column in change.new and column not in self.model.entities[change.entity].key
+        )
+        return Edit(home.view.name, "check", key, home.at, expect="present", tests=tests)
