@@ -12,8 +12,8 @@ from keyplan.model.entity import Entity
 from keyplan.model.model import Model
 from tests.examples_data.calls import row_arguments
 
-NOW = datetime(2024, 7, 15, 12, 30, 15, 250_000, tzinfo=UTC)
-"""The moment at which everything in these tests begins."""
+NOW = datetime(2124, 7, 14, 12, 30, 15, 250_000, tzinfo=UTC)
+"""The moment at which everything in these tests begins: to come, as servers delete what has expired by their clock."""
 
 SMALLEST, LARGEST = 3, 250
 OPTIONAL = 0.2

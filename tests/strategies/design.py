@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from keyplan.model.load import parse_model
+from keyplan.model.load import model_from, parse_model
 from keyplan.model.model import Model
 from keyplan.model.pattern import Traffic
-from tests.strategies.models import models
+from tests.strategies.models import entities, models
+from tests.strategies.patterns import patterns
+from tests.strategies.writes import writes
 
 ROWS = (30.0, 3_000.0, 300_000.0, 30_000_000.0)
 RATES = (0.001, 1.0, 50.0, 2000.0)
@@ -41,8 +44,8 @@ def traffic(draw: st.DrawFn) -> Traffic:
 @st.composite
 def with_statistics(draw: st.DrawFn, model: Model) -> Model:
     """The model with drawn counts, rates, latency budgets and consistencies."""
-    entities = {name: replace(one, count=draw(st.sampled_from(ROWS))) for name, one in model.entities.items()}
-    patterns = {
+    counted = {name: replace(one, count=draw(st.sampled_from(ROWS))) for name, one in model.entities.items()}
+    asked = {
         name: replace(
             one,
             traffic=draw(traffic()),
@@ -52,11 +55,21 @@ def with_statistics(draw: st.DrawFn, model: Model) -> Model:
         )
         for name, one in model.patterns.items()
     }
-    writes = {name: replace(one, traffic=draw(traffic())) for name, one in model.writes.items()}
-    return replace(model, entities=entities, patterns=patterns, writes=writes)
+    changed = {name: replace(one, traffic=draw(traffic())) for name, one in model.writes.items()}
+    return replace(model, entities=counted, patterns=asked, writes=changed)
 
 
 @st.composite
 def problems(draw: st.DrawFn, most_entities: int = 3) -> Model:
     """A model to design for: generated, with drawn statistics."""
     return draw(with_statistics(parse_model(draw(models(most_entities)))))
+
+
+@st.composite
+def tiny_problems(draw: st.DrawFn) -> Model:
+    """A model of few conditions: one or two entities, at most two patterns, every write."""
+    data: dict[str, Any] = {"keyplan": 1, "name": "tiny", "entities": draw(entities(2))}
+    model = model_from(data)
+    data["patterns"] = draw(patterns(model, 2))
+    data["writes"] = draw(writes(model))
+    return draw(with_statistics(model_from(data)))

@@ -17,12 +17,14 @@ from keyplan.design.statistics import CUT_SECONDS, Statistics
 from keyplan.engines.base import Kind
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import Compute, Condition, Literal, Term
+from keyplan.model.pattern import Compute, Condition, Literal, Path, Term
 from keyplan.plan.view import Embed, Measure, Part, View
 
 MOST_SETS = 24
 """Equality sets kept per entity when closing under intersection."""
 MOST_CHAINS = 12
+SMALL_BYTES = 100_000
+"""An entity whose rows take up less may be kept in one partition and read whole."""
 COUNT = "$count"
 """The measure that every view with measures keeps: a group exists while it is above 0."""
 
@@ -104,7 +106,17 @@ class Candidates:
                 for split in cuts:
                     shape = Shape(entity, tuple(sequence[:split]), tuple(sequence[split:]), where)
                     shapes.setdefault((shape.partition, shape.sort, shape.where), shape)
+        if needs and self._is_small(entity):
+            # Few rows are cheaper to read whole than to keep a second time.
+            key = tuple(Part(column) for column in self.model.entities[entity].key)
+            shapes.setdefault(((), key, ()), Shape(entity, (), key))
         return list(shapes.values())
+
+    def _is_small(self, entity: str) -> bool:
+        """Whether all rows of an entity together are a single answer, where partitions have to be named at all."""
+        stored = self.model.entities[entity].stored
+        size = sum(self.statistics.bytes(entity, Path((), column)) for column in stored)
+        return any(kind.partitioned for kind in self.own) and self.statistics.rows(entity) * size <= SMALL_BYTES
 
     def _family(self, entity: str, needs: list[Need]) -> list[frozenset[Part]]:
         """The equality sets of all needs, closed under intersection; small ones first."""
@@ -258,7 +270,9 @@ class Candidates:
                 union |= asked
             contents.add(frozenset(keys | union))
             contents.add(frozenset(keys | own | union))
+            # Of a key under itself, the whole rows are a home already, unless all rows share one partition.
             exact = {part.path for part in (*partition, *sort)} == set(here.key) and not shape.where
+            exact = exact and (bool(partition) or not kind.partitioned)
             for held in sorted(contents, key=lambda held: (len(held), sorted(held))):
                 copies = {text for text in held if path_of(text, model, entity).roles}
                 if exact and not kind.kept_by_engine and held == own and not copies:

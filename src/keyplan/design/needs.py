@@ -50,7 +50,8 @@ class Need:
 
 def need_of_pattern(model: Model, pattern: Pattern) -> Need:
     """The need that a pattern is."""
-    strong = pattern.consistency == "strong"
+    # A session sees its own writes: a place that may lag behind cannot promise that either.
+    strong = pattern.consistency != "eventual"
     at_least = pattern.rows or 0.0
     if pattern.kind == "aggregate":
         paths = {str(group.path) for group in pattern.group}

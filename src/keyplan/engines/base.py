@@ -124,6 +124,12 @@ class Codec(ABC):
     def bulk(self, edits: Sequence[Edit]) -> list[Request]:
         """Requests that do unconditional puts and deletes in bulk, not atomically together, cheapest first."""
 
+    def putter(self, view: str) -> Callable[[Sequence[Row]], list[Request]] | None:
+        """The short way of `bulk` for whole rows of which a view holds one entry each, if there is one.
+
+        Of two rows with the same key the later one stays."""
+        return None
+
     atomic_edits: int | None = None
     """The most edits one request can do atomically; None: no limit."""
 

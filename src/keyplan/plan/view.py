@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 from keyplan.model.pattern import Condition, Term
 
-
 COPIES = "copies"
 """The cut of a part that spreads the reads of a hot entry: the entry is kept under every number below `ways`."""
 

@@ -16,6 +16,7 @@ from keyplan.engines.base import Ask, Proc, Reader, Span
 from keyplan.model.entity import EXPIRES
 from keyplan.plan.edits import Edit
 from keyplan.plan.steps import Search
+from keyplan.plan.view import Part
 from keyplan.store.core import Core
 from keyplan.store.expiry import compile_alive, is_gone
 from keyplan.store.fold import COUNT, plus
@@ -198,9 +199,9 @@ class _Verifier:
     def check_extra(self, place: Place) -> Proc[None]:
         """Entries that no row accounts for."""
         entity = self.core.model.entities[place.entity]
-        several = any(part.cut in ("each", "words") for part in place.key.parts)
-        if not set(entity.key) <= set(place.holds) or several:
+        if not set(entity.key) <= set(place.holds):
             return
+        parts = [(str(part).removesuffix(" desc"), part) for part in place.view.parts if part.cut in ("each", "words")]
 
         def check(rows: list[Row]) -> Proc[None]:
             present = [row for row in rows if not is_gone(row, self.now)]
@@ -217,13 +218,13 @@ class _Verifier:
             for entry, key in zip(present, keys, strict=True):
                 row = homes[entity.name, key]
                 wanted = place.keys(world.full(entity.name, row, place.copies, True)) if row is not None else []
-                for stands in place.key.of(entry):
+                for stands in place.key.of(_narrowed(entry, parts)):
                     if stands not in wanted and not self.is_behind_expired(place, entry):
                         self.result.note(place.view.name, "extra", stands)
                         edits.append(Edit(place.view.name, "delete", stands, place.at))
             yield from self.mend(edits)
 
-        yield from self.scan(place, place.holds, check)
+        yield from self.scan(place, (*place.holds, *(name for name, _ in parts)), check)
 
     def is_behind_expired(self, place: Place, entry: Mapping[str, Any]) -> bool:
         """Entries under a value of a row that has expired are not seen by any read."""
@@ -276,6 +277,17 @@ class _Verifier:
         if isinstance(reply, Exception):
             raise reply
         self.result.repaired += 1
+
+
+def _narrowed(entry: Row, parts: Sequence[tuple[str, Part]]) -> Row:
+    """An entry as if its row had only the element or word under which it stands."""
+    if not parts:
+        return entry
+    only: Row = {}
+    for name, part in parts:
+        only |= dict.fromkeys(part.also)
+        only[part.path] = frozenset((entry[name],)) if part.cut == "each" else entry[name]
+    return {**entry, **only}
 
 
 def count(place: Place, rows: list[Row], groups: dict[Key, dict[str, Any]]) -> None:

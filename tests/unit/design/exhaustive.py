@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 
 from keyplan.design.options import Goal, Option, Sub
-from keyplan.design.problem import INFEASIBLE, Problem, Root, evaluate
+from keyplan.design.problem import INFEASIBLE, Problem, evaluate
 from keyplan.engines.work import Couplings, LinearRow
 
 Table = Any
@@ -145,7 +145,10 @@ def _couplings(problem: Problem, has: dict[str, Table], many: int) -> Table:
     for row in problem.couplings.rows:
         counted = [name for name in row.coefficients if name in variables]
         views = {name: weight for name, weight in row.coefficients.items() if name not in variables}
-        if views:
+        if views and not counted:
+            amount = sum((has[name] * weight for name, weight in views.items()), numpy.zeros(many))
+            total[(amount < row.low - 1e-9) | (amount > row.high + 1e-9)] = INFEASIBLE
+        elif views:
             assert len(counted) == 1
             assert row.coefficients[counted[0]] == -1.0
             assert row.high == 0.0
@@ -184,6 +187,3 @@ def chosen_by(problem: Problem, choice: int) -> set[str]:
     """The views of a choice by its number."""
     return {name for place, name in enumerate(problem.views) if choice >> place & 1}
 
-
-def served_roots(problem: Problem) -> list[Root]:
-    return [root for root in problem.roots if root.always]

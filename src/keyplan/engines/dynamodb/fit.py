@@ -11,6 +11,8 @@ from keyplan.model.model import Model
 from keyplan.plan.view import Part, View
 
 MOST_SHARDS = 200
+MOST_IN_ONE_PARTITION = 100_000
+"""Rows of an entity that may be kept under one partition key in the table; beyond it, the key has to tell them apart."""
 ATTRIBUTE_OVERHEAD = 3
 """An attribute's name is its path; the byte count of names is part of an item's size."""
 
@@ -44,6 +46,8 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
         whole = facts.row_bytes + facts.key_bytes
         if ceil(whole / LIMITS.write_unit_bytes) == ceil(entry_bytes(view, facts) / LIMITS.write_unit_bytes):
             return Rejection("projecting whole items costs no more units")
+    if view.kind == "table" and not view.partition and not view.where and facts.rows > MOST_IN_ONE_PARTITION:
+        return Rejection(f"one partition would hold all {facts.rows:.3g} rows, and all their traffic")
     size = entry_bytes(view, facts)
     if facts.most_entry_bytes + facts.key_bytes > LIMITS.item_bytes and size > LIMITS.item_bytes:
         return Rejection(f"an entry of {size:.0f} B is over the limit of {LIMITS.item_bytes} B")

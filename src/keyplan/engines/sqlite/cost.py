@@ -60,7 +60,7 @@ class SQLiteCosts(CostModel):
         entries = work.entries * work.requests
         per_entry = c.entry + work.entry_bytes * c.byte
         if work.view.kind == "index" and not work.covered:
-            per_entry += c.lookup
+            per_entry += c.lookup + work.facts.row_bytes * c.byte
         # Several point reads share one statement.
         statements = max(1.0, work.requests / 100) if work.get else work.requests
         micros = statements * c.statement + work.requests * c.seek + entries * per_entry

@@ -281,3 +281,6 @@ class SqliteCodec(Codec):
 
     def bulk(self, edits: Sequence[Edit]) -> list[Request]:
         return self._writer.bulk(edits)
+
+    def putter(self, view: str) -> Callable[[Sequence[Row]], list[Request]] | None:
+        return self._writer.putter(view)

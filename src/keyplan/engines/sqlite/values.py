@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
+from operator import attrgetter
 from typing import Any
 from uuid import UUID, SafeUUID
 
@@ -231,6 +232,17 @@ def entry_encoder(slots: Sequence[Slot], key: dict[str, int]) -> Callable[[tuple
         codes.append(_encode(names, slot, "x", source))
     made = names.compile(f"lambda key, get: ({''.join(code + ', ' for code in codes)})")
     return lambda key, values: made(key, values.get)
+
+
+def rows_encoder(slots: Sequence[Slot]) -> Callable[[Iterable[Any]], list[tuple[Any, ...]]]:
+    """A function from rows, as dicts, to the parameters of each."""
+    names = Names()
+    codes = "".join(_encode(names, slot, "x", f"get({slot.path!r})") + ", " for slot in slots)
+    getter = names.of(attrgetter("get"))
+    made: Callable[[Iterable[Any]], list[tuple[Any, ...]]] = names.compile(
+        f"lambda rows: [({codes}) for get in map({getter}, rows)]"
+    )
+    return made
 
 
 def value_encoder(slot: Slot) -> Callable[[Any], Any]:

@@ -10,13 +10,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from keyplan.engines.base import Reply, Row
 from keyplan.engines.sqlite.layout import Layout, Table
 from keyplan.engines.sqlite.limits import BULK_ROWS
 from keyplan.engines.sqlite.statements import Raw, Template, delete_text, shape_of, templates, upsert_text
-from keyplan.engines.sqlite.values import encoder, entry_encoder, row_decoder
+from keyplan.engines.sqlite.values import encoder, entry_encoder, row_decoder, rows_encoder
 from keyplan.errors import ConflictError, EngineError, KeyplanError, RangeError, UnsupportedError
 from keyplan.plan.edits import Edit
 
@@ -177,6 +178,21 @@ class Writer:
             else:
                 raise UnsupportedError(f"sqlite: no '{do}' in bulk")
         return batches
+
+    def putter(self, view: str) -> Callable[[Sequence[Row]], list[BulkRequest]] | None:
+        """A function from whole rows to requests; they go in by key, and where keys are equal in the order given."""
+        table = self._tables.get(view)
+        if table is None or not table.parts:
+            return None
+        encode, text = rows_encoder(table.entry), upsert_text(table)
+        by_key = itemgetter(*range(len(table.parts)))
+
+        def put(rows: Sequence[Row]) -> list[BulkRequest]:
+            values = sorted(encode(rows), key=by_key)
+            chunks = [values[start : start + BULK_ROWS] for start in range(0, len(values), BULK_ROWS)]
+            return [BulkRequest([(table, text, chunk)]) for chunk in chunks]
+
+        return put
 
     def _table(self, edit: Edit) -> Table:
         if edit.at or edit.view not in self._tables:
