@@ -14,7 +14,7 @@ from keyplan.design.maintain import Maintenance, Upkeep
 from keyplan.design.match import match
 from keyplan.design.needs import (
     Need,
-    computed_need,
+    computed_needs,
     dependents,
     driven,
     extreme_row,
@@ -27,7 +27,7 @@ from keyplan.design.needs import (
     wanted,
     whole_row,
 )
-from keyplan.design.options import Goal, Options
+from keyplan.design.options import Goal, Heat, Options
 from keyplan.design.problem import Problem, Root
 from keyplan.design.statistics import Statistics, peak_rate, zipf_top
 from keyplan.engines.base import Engine, Kind
@@ -165,12 +165,14 @@ def _raised(model: Model, statistics: Statistics, need: Need) -> Iterator[Need]:
     yield row_by_key(model, need.entity, need.wants, strong=need.strong)
     asked = {*need.wants, *(str(c.path) for c in need.given if not model.is_many(need.entity, c.path.roles))}
     behind: dict[str, set[str]] = {}
+    computed: list[str] = []
     for text in sorted(asked):
         path = path_of(text, model, need.entity)
         if path.roles:
             behind.setdefault(path.roles[0], set()).add(text[len(path.roles[0]) + 1 :])
         elif here.columns[text].computed is not None:
-            yield computed_need(model, need.entity, text, need.strong)
+            computed.append(text)
+    yield from (inner for _, inner in computed_needs(model, need.entity, computed, need.strong))
     for name, inner in sorted(behind.items()):
         yield row_of_role(model, need.entity, name, inner, need.strong)
         for write in model.writes.values():
@@ -245,7 +247,8 @@ def _fitted(
             if need.entity == view.entity and need.fold is None and not view.measures:
                 used = match(model, statistics, kinds[view.kind], view, need)
                 if used is not None and not used.scan:
-                    readers = max(readers, heat_of(statistics, pattern))
+                    heat = heat_of(statistics, pattern)
+                    readers = max(readers, heat.per_second * heat.share)
         fitted = costs.fit(view, facts.of(view, readers))
         if isinstance(fitted, Rejection):
             continue
@@ -277,9 +280,9 @@ def _add_given(
     return names
 
 
-def heat_of(statistics: Statistics, pattern: Pattern) -> float:
-    """How often per second, at its peak, a pattern asks for the same thing: by its own, its entity's or its
-    parameters' skew."""
+def heat_of(statistics: Statistics, pattern: Pattern) -> Heat:
+    """How often per second, at its peak, a pattern is called, and the share of calls that ask for the same thing: by
+    its own, its entity's or its parameters' skew."""
     entity = statistics.model.entities[pattern.entity]
     share = pattern.traffic.top or 0.0
     skew = pattern.traffic.skew or entity.skew
@@ -296,7 +299,7 @@ def heat_of(statistics: Statistics, pattern: Pattern) -> float:
             and not statistics.model.is_many(pattern.entity, c.path.roles)
         ]
         share = min(shares, default=1.0)
-    return peak_rate(pattern.traffic) * share
+    return Heat(peak_rate(pattern.traffic), share)
 
 
 def _is_optional(model: Model, view: View, role: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations, islice
 
-from keyplan.design.match import RANGES, match
+from keyplan.design.match import PRESENCE, RANGES, match
 from keyplan.design.needs import Need, select_paths, term_paths, wanted
 from keyplan.design.statistics import CUT_SECONDS, Statistics
 from keyplan.engines.base import Kind
@@ -184,6 +184,21 @@ class Candidates:
                         full = sequence + tail
                         full += [part for part in key if part not in full]
                         yield full, sorted(set(cuts)), where
+                        sparse = self._present(entity, need, full)
+                        if sparse:
+                            yield full + sparse, sorted(set(cuts)), where
+
+    def _present(self, entity: str, need: Need, sequence: list[Part]) -> list[Part]:
+        """Columns at the end of a key that only keep out the rows without them, which the need cannot ask for."""
+        taken = {part.path for part in sequence}
+        asked = dict.fromkeys(c.path.column for c in need.given if c.op in PRESENCE and not c.path.roles)
+        columns = self.model.entities[entity].columns
+        return [
+            Part(name)
+            for name in asked
+            if name not in taken and columns[name].optional and columns[name].computed is None
+            if columns[name].type.is_ordered
+        ]
 
     def _tails(self, entity: str, need: Need, sequence: list[Part]) -> Iterator[list[Part]]:
         """What may follow the equalities: nothing, the order, the range, or the order and then the range."""

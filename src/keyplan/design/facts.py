@@ -111,6 +111,7 @@ class Facts:
             embeds,
             self.key_bytes(entity, view.partition, most=True),
             self.key_bytes(entity, view.sort, most=True),
+            hottest,
             sum(statistics.bytes(entity, Path((), column)) for column in model.entities[entity].stored),
         )
 

@@ -127,20 +127,34 @@ def dependents(model: Model, entity: str, role: str) -> Need:
     return Need(entity, given, wanted(model, entity, model.entities[entity].stored), strong=True)
 
 
-def computed_need(model: Model, entity: str, column: str, strong: bool) -> Need:
-    """The aggregate behind a computed column, for the key of the row at hand."""
-    computed = model.entities[entity].columns[column].computed
-    assert computed is not None
-    step = model.entities[entity].roles[computed.role]
-    key = model.entities[entity].key
-    given = tuple(
-        Condition(Path((), there), "=", (Outer(here),)) for there, here in zip(step.columns, key, strict=True)
-    )
-    term = Term(path=Path((), computed.column)) if computed.column else None
-    kind = model.entities[entity].columns[column].type
-    fold = FoldSpec((), (Compute(column, computed.how, term, kind),))
-    wants = wanted(model, step.entity, {computed.column} if computed.column else set())
-    return Need(step.entity, given, wants, strong=strong, fold=fold)
+def computed_needs(model: Model, entity: str, columns: Iterable[str], strong: bool) -> list[tuple[list[str], Need]]:
+    """The aggregates behind computed columns, for the key of the row at hand.
+
+    Counts and sums over the same role are one need; a minimum or maximum is one of its own, because the first row in
+    its order answers it.
+    """
+    here = model.entities[entity]
+    groups: dict[tuple[str, str], list[str]] = {}
+    for column in sorted(columns):
+        computed = here.columns[column].computed
+        assert computed is not None
+        alone = column if computed.how in ("min", "max") else ""
+        groups.setdefault((computed.role, alone), []).append(column)
+    found = []
+    for (name, _), together in groups.items():
+        step = here.roles[name]
+        given = _links(step.columns, here.key)
+        computes = []
+        paths = set()
+        for column in together:
+            computed = here.columns[column].computed
+            assert computed is not None
+            term = Term(path=Path((), computed.column)) if computed.column else None
+            computes.append(Compute(column, computed.how, term, here.columns[column].type))
+            paths |= {computed.column} if computed.column else set()
+        wants = wanted(model, step.entity, paths)
+        found.append((together, Need(step.entity, given, wants, strong=strong, fold=FoldSpec((), tuple(computes)))))
+    return found
 
 
 def driven(model: Model, statistics: Statistics, need: Need) -> Iterator[tuple[Need, Need, float, bool, str]]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import floor, log10
+from typing import NamedTuple
 
 from keyplan.design.match import Match, match
 from keyplan.design.measure import MeasureMatch, match_measures
 from keyplan.design.needs import (
     Need,
-    computed_need,
+    computed_needs,
     driven,
     extreme_row,
     present_then_missing,
@@ -36,6 +37,13 @@ NO_LIMIT_MS = 1e9
 DEEPEST = 5
 MANY_MORE = 3.0
 """Where a pattern states its `rows`, a slow call is taken to match this many times as many."""
+
+
+class Heat(NamedTuple):
+    """How often per second, at the peak, something is asked for, and the share of it that is the same."""
+
+    per_second: float
+    share: float
 
 
 @dataclass(frozen=True)
@@ -141,15 +149,12 @@ class Options:
                 if embed.limit is None:
                     self.places[embed.entity].append((view, at))
         self.goals: list[Goal] = []
-        self._heat = 0.0
+        self._heat: Heat | None = None
         self._memo: dict[tuple[object, ...], Goal] = {}
         self._prepared: dict[Need, tuple[list[Way], list[str]]] = {}
 
-    def root(self, need: Need, budget_ms: float | None, heat: float = 0.0) -> Goal:
-        """The goal of a pattern or of a write's lookup, with everything below it.
-
-        `heat`: how often per second, at the peak, the same rows are asked for.
-        """
+    def root(self, need: Need, budget_ms: float | None, heat: Heat | None = None) -> Goal:
+        """The goal of a pattern or of a write's lookup, with everything below it."""
         self._memo = {}
         self._heat = heat
         return self._goal(need, 1.0, budget_ms or NO_LIMIT_MS, 0)
@@ -187,8 +192,10 @@ class Options:
     def _searched(self, goal: Goal, way: Way, depth: int) -> None:
         """One option: a prepared way, if there is time for it and for what it lacks."""
         need = goal.need
-        if depth == 0 and self._heat:
-            reason = self.costs.too_hot(way.work, self._heat)
+        if depth == 0 and self._heat is not None:
+            # Calls for different rows meet as well where these share a partition.
+            share = max(self._heat.share, way.work.facts.hottest_share)
+            reason = self.costs.too_hot(way.work, self._heat.per_second * share)
             if reason:
                 goal.rejections.append(reason)
                 return
@@ -343,8 +350,8 @@ class Options:
                     return {}, None
                 times = rows * self.statistics.present(need.entity, role.columns[0])
                 subs.extend(self._behind(need.entity, name, inner, need.strong, times, ()))
-        for text in sorted(computed):
-            subs.append(Extra(text, "computed", computed_need(model, need.entity, text, need.strong), rows))
+        for together, inner_need in computed_needs(model, need.entity, computed, need.strong):
+            subs.append(Extra(", ".join(together), "computed", inner_need, rows))
         along: dict[str, Select] = {}
         embeds = {embed.role: embed for embed in self._embeds_at(found)}
         for tree in need.trees:
@@ -371,10 +378,10 @@ class Options:
         """The row behind a to-one role; its computed columns depend on the key alone and need no row."""
         target = self.model.entities[self.model.entities[entity].roles[role].entity]
         computed = {text for text in paths if text in target.columns and target.columns[text].computed is not None}
-        for text in sorted(computed):
-            need = computed_need(self.model, target.name, text, strong)
+        for together, need in computed_needs(self.model, target.name, computed, strong):
             given = tuple(self._outer_through(entity, role, condition) for condition in need.given)
-            yield Extra(f"{role}.{text}", "computed", replace(need, given=given), times, under)
+            label = together[0] if len(together) == 1 else f"({', '.join(together)})"
+            yield Extra(f"{role}.{label}", "computed", replace(need, given=given), times, under)
         if paths - computed:
             need = row_of_role(self.model, entity, role, paths - computed, strong)
             yield Extra(role, "row", need, times, under)
@@ -400,8 +407,9 @@ class Options:
         paths, trees = select_paths(model, entity, select)
         lacking = set(wanted(model, entity, paths)) - set(embed.holds)
         found: list[Extra] = []
-        for text in sorted(text for text in lacking if text in here.columns):
-            found.append(Extra(text, "computed", computed_need(model, entity, text, need.strong), times, (role,)))
+        computed = [text for text in lacking if text in here.columns]
+        for together, inner_need in computed_needs(model, entity, computed, need.strong):
+            found.append(Extra(", ".join(together), "computed", inner_need, times, (role,)))
         behind = {text for text in lacking if text not in here.columns}
         for name in sorted({path_of(text, model, entity).roles[0] for text in behind}):
             inner = {text[len(name) + 1 :] for text in behind if text.startswith(name + ".")}

@@ -56,6 +56,8 @@ class ViewFacts:
     key_bytes_most: float = 0.0
     """The largest key by the types' limits."""
     sort_bytes_most: float = 0.0
+    hottest_share: float = 0.0
+    """The share of the entries that the largest partition holds."""
     row_bytes: float = 0.0
     """Average bytes of a whole row of the entity."""
 
