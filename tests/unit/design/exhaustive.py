@@ -186,4 +186,3 @@ def _premiums(problem: Problem, has: dict[str, Table], many: int) -> Table:
 def chosen_by(problem: Problem, choice: int) -> set[str]:
     """The views of a choice by its number."""
     return {name for place, name in enumerate(problem.views) if choice >> place & 1}
-
