@@ -29,6 +29,10 @@ ROOT: tuple[dict[str, Any], ...] = ({},)
 """The outer rows of a plan's root: one, with nothing in it."""
 
 
+GONE = "$gone"
+"""Marks a row that an index still showed, but that is not there any more."""
+
+
 class Runner(Protocol):
     """A compiled node."""
 
@@ -81,6 +85,7 @@ class ExtendNode:
         attachments = [_Attachment(executor, one) for one in node.adds]
         self.early = [one for one in attachments if one.early]
         self.adds = [one for one in attachments if not one.early]
+        self.own = any(one.own for one in attachments)
         self.entity = self.rows.entity
         self.order = self.rows.order
         self.filter = compile_filter(executor.model, self.entity, node.filter)
@@ -101,8 +106,9 @@ class ExtendNode:
             lists = yield from self.together(call, outers)
             yield from self.extend(call, [row for rows in lists for row in rows])
             return self.filtered(call, outers, lists)
-        if self.filter is None or limit is None or not self.order:
-            push = limit if self.filter is None else None
+        drops = self.filter is not None or self.own
+        if not drops or limit is None or not self.order:
+            push = None if drops else limit
             lists = yield from self.rows.many(call, outers, after, push)
             yield from self.extend(call, [row for rows in lists for row in rows])
             lists = self.filtered(call, outers, lists)
@@ -136,6 +142,8 @@ class ExtendNode:
         return lists
 
     def filtered(self, call: Call, outers: Sequence[Mapping[str, Any]], lists: list[list[Row]]) -> list[list[Row]]:
+        if self.own:
+            lists = [[row for row in rows if GONE not in row] for rows in lists]
         if self.filter is None:
             return lists
         result = []
@@ -165,6 +173,8 @@ class _Attachment:
         self.sorted = attach.many and bool(self.order) and self.plan.order[: len(self.order)] == self.order
         self.free = self.plan.free
         self.early = attach.early
+        self.own = not attach.role and not attach.many and not isinstance(attach.plan, Fold)
+        """It brings the rest of the row itself."""
         self.push = self.limit if self.sorted else 1 if not self.many and self.plan.order else None
         prefix = attach.role + "." if attach.role else ""
         self.names = [(prefix + path, path) for path in self.plan.provides]
@@ -201,6 +211,8 @@ class _Attachment:
             first = found[0]
             for name, path in self.names:
                 row[name] = first[path]
+        elif self.own:
+            row[GONE] = True
         else:
             for name, _ in self.names:
                 row.setdefault(name, None)  # the columns of the reference itself keep their values
