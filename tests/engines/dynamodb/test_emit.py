@@ -148,7 +148,8 @@ def plain(table: dict[str, Any], billing: str) -> dict[str, Any]:
 # CloudFormation
 
 
-@CASES
+@pytest.mark.parametrize("billing", BILLINGS)
+@pytest.mark.parametrize("name", ["tiny", "little", "shop"])
 def test_the_template_passes_the_linter(name: str, billing: str) -> None:
     (text,) = emit(*designed(name, billing), "cloudformation").values()
     assert lint(text) == []
