@@ -1,0 +1,144 @@
+"""Rows, distinct values, fan-out, heat and retention follow from the model, and contradictions are found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from keyplan.design.statistics import HOT_FACTOR, Statistics, zipf_top
+from keyplan.model.model import Model, path_of
+from keyplan.model.pattern import Condition
+from tests.unit.design.nouns import SHOP, model_of
+
+
+def where(model: Model, text: str) -> tuple[Condition, ...]:
+    """The conditions of `where` on orders."""
+    found = model_of(SHOP, f'p: {{ count: Order, where: "{text}" }}')
+    return found.patterns["p"].where
+
+
+def more_items() -> Model:
+    """Counts that changed after the model was read: the loader itself refuses a `max` under the average."""
+    model = model_of()
+    return replace(model, entities={**model.entities, "Item": replace(model.entities["Item"], count=4e9)})
+
+
+def distinct(model: Model, entity: str, path: str, cut: str | None = None) -> float:
+    return Statistics(model).distinct(entity, path_of(path, model, entity), cut)
+
+
+@pytest.mark.parametrize(
+    ("entity", "path", "expected"),
+    [
+        ("Order", "order_id", 40e6),
+        ("Order", "user", 2e6),
+        ("Order", "status", 3),
+        ("Item", "order", 40e6),
+        ("Item", "line", 3),  # 120M items over 40M orders
+        ("Order", "user.name", 2e6),
+    ],
+)
+def test_distinct_values(entity: str, path: str, expected: float) -> None:
+    assert distinct(model_of(), entity, path) == pytest.approx(expected)
+
+
+def test_distinct_days_follow_from_retention() -> None:
+    model = model_of(SHOP, writes="place: { create: Order, rate: 10/s }")
+    assert Statistics(model).retention_s("Order") == pytest.approx(4e6)
+    assert distinct(model, "Order", "created_at", "day") == pytest.approx(4e6 / 86400)
+
+
+def test_ttl_is_the_retention() -> None:
+    model = model_of("Session:\n  count: 1M\n  ttl: 2h\n  fields:\n    id: uuid, key\n")
+    assert Statistics(model).retention_s("Session") == 7200
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("order_id = :id", 1),
+        ("user = :user", 20),
+        ("status = 'pending'", 1.2e6),
+        ("status != 'pending'", 38.8e6),
+        ("status in ('pending', 'shipped')", 40e6 * 2 / 3),
+        ("user = :user and status = 'pending'", 0.6),
+        ("present(flagged)", 400e3),
+        ("missing(flagged)", 39.6e6),
+        ("contains(tags, :tag)", 40e6 * 3 / 1000),
+    ],
+)
+def test_rows_that_meet_conditions(text: str, rows: float) -> None:
+    model = model_of()
+    assert Statistics(model).matched("Order", where(model, text)) == pytest.approx(rows)
+
+
+def test_rows_of_a_pattern_are_a_floor_but_never_more_than_there_are() -> None:
+    statistics = Statistics(model_of())
+    conditions = where(statistics.model, "user = :user and status = 'pending'")
+    assert statistics.matched("Order", conditions, at_least=5) == 5
+    assert statistics.matched("Order", conditions, at_least=1e12) == 40e6
+
+
+def test_fan_out_counts_only_rows_with_a_reference() -> None:
+    model = model_of("A:\n  count: 100\n  fields:\n    a: int, key\nB:\n  count: 1000\n  fields:\n    b: int, key\n"
+                     "    a: A, as bs, optional 50%\n")  # fmt: skip
+    assert Statistics(model).fan_out("A", "bs") == 5
+    assert Statistics(model).fan_out("B", "a") == 1
+
+
+def test_fan_out_is_never_over_max() -> None:
+    statistics = Statistics(model_of())
+    assert statistics.fan_out("Order", "items") == 3
+    assert Statistics(more_items()).fan_out("Order", "items") == 50
+
+
+def test_hottest_share_takes_what_the_model_says_first() -> None:
+    model = model_of(SHOP.replace("user: User, as orders", "user: User, as orders, skew zipf 1"))
+    statistics = Statistics(model)
+    assert statistics.hottest_share("Order", path_of("user", model, "Order")) == zipf_top(2e6, 1.0)
+    assert statistics.hottest_share("Order", path_of("status", model, "Order")) == pytest.approx(0.9)
+    plain = Statistics(model_of())
+    assert plain.hottest_share("Order", path_of("user", model, "Order")) == pytest.approx(HOT_FACTOR / 2e6)
+    assert plain.hottest_share("Order", path_of("order_id", model, "Order")) == pytest.approx(1 / 40e6)
+
+
+@pytest.mark.parametrize(("values", "exponent"), [(1, 1.0), (50, 0.8), (10_000, 1.2)])
+def test_zipf_top_is_the_share_of_the_first(values: int, exponent: float) -> None:
+    assert zipf_top(values, exponent) == pytest.approx(1 / sum(1 / n**exponent for n in range(1, values + 1)))
+
+
+def test_zipf_top_of_many_values_is_continued_by_its_integral() -> None:
+    exact = 1 / sum(1 / n for n in range(1, 200_001))
+    assert zipf_top(200_000, 1.0) == pytest.approx(exact, rel=1e-3)
+
+
+def test_rows_written_with_children() -> None:
+    model = model_of(SHOP, writes="place: { create: Order, with: [items], rate: 2/s }")
+    statistics = Statistics(model)
+    assert statistics.rows_written(model.writes["place"]) == [("Order", 1.0), ("Item", 3.0)]
+    assert statistics.create_rate("Item") == 6
+    assert statistics.most_rows_written(model.writes["place"]) == 51
+
+
+def test_a_count_that_creates_outgrow_is_a_finding() -> None:
+    (found,) = Statistics(model_of(SHOP, writes="place: { create: Order, rate: 100/s }")).findings()
+    assert found.path == "entities.Order"
+    assert "creates make 3.15e+09 rows within a year" in found.message
+
+
+def test_a_ttl_bounds_what_creates_make() -> None:
+    entities = "Session:\n  count: 1M\n  ttl: 1h\n  fields:\n    id: uuid, key\n"
+    assert Statistics(model_of(entities, writes="sign_in: { create: Session, rate: 100/s }")).findings() == []
+    (found,) = Statistics(model_of(entities, writes="sign_in: { create: Session, rate: 1000/s }")).findings()
+    assert "within its ttl" in found.message
+
+
+def test_a_max_under_the_average_is_a_finding() -> None:
+    (found,) = Statistics(more_items()).findings()
+    assert found.path == "entities.Item.order"
+    assert "max 50, but 100 on average" in found.message
+
+
+def test_a_consistent_model_has_no_findings() -> None:
+    assert Statistics(model_of(SHOP, writes="place: { create: Order, rate: 100k/day }")).findings() == []

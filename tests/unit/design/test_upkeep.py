@@ -1,0 +1,131 @@
+"""What writes do to views: entries put, patched, moved and deleted, and what has to be read for that."""
+
+from __future__ import annotations
+
+import pytest
+
+from keyplan.design.maintain import Upkeep
+from keyplan.model.model import Model
+from tests.unit.design.nouns import SHOP, model_of, upkeep, view
+
+WRITES = """
+place: { create: Order, rate: 1/s }
+ship: { update: Order, set: { status: shipped }, where: "order_id = :id", if: "status = 'pending'", rate: 1/s }
+reprice: { update: Order, set: [total], where: "order_id = :id", rate: 1/s }
+flag: { update: Order, set: [flagged], where: "order_id = :id", rate: 1/s }
+drop: { delete: Order, where: "order_id = :id", rate: 1/s }
+save: { upsert: Order, rate: 1/s }
+rename: { update: User, set: [name], where: "user_id = :id", rate: 1/s }
+drop_user: { delete: User, where: "user_id = :id", rate: 1/s }
+place_all: { create: Order, with: [items], rate: 1/s }
+"""
+
+
+def shop() -> Model:
+    return model_of(SHOP, "p: { find: Order, where: \"status = 'pending'\", order: created_at, page: 10 }", WRITES)
+
+
+def one(parts: list[Upkeep]) -> Upkeep:
+    (found,) = parts
+    return found
+
+
+def demands(part: Upkeep) -> list[tuple[str, float]]:
+    return [(demand.what, demand.times) for demand in part.demands]
+
+
+def test_a_create_puts_one_entry_per_view() -> None:
+    model = shop()
+    part = one(upkeep(model, "place", view(model, "user | created_at, order_id")))
+    assert (part.work.puts, part.entries, part.demands) == (1, 1, ())
+
+
+def test_a_moved_entry_counts_twice_and_needs_the_old_row() -> None:
+    model = shop()
+    part = one(upkeep(model, "reprice", view(model, "user | total, order_id")))
+    assert (part.work.moves, part.work.patches) == (1, 0)
+    assert part.entries == 2
+    assert part.cost.units["write units"] == 2
+    assert demands(part) == [("old", 1)]
+
+
+def test_an_entry_under_the_entitys_key_is_patched_blindly() -> None:
+    model = shop()
+    part = one(upkeep(model, "reprice", view(model, "order_id")))
+    assert (part.work.patches, part.entries, part.demands) == (1, 1, ())
+
+
+def test_an_entry_elsewhere_is_found_through_the_old_row() -> None:
+    model = shop()
+    assert demands(one(upkeep(model, "reprice", view(model, "user | order_id")))) == [("old", 1)]
+    assert demands(one(upkeep(model, "drop", view(model, "user | order_id")))) == [("old", 1)]
+    assert demands(one(upkeep(model, "drop", view(model, "order_id")))) == []
+
+
+def test_a_view_that_does_not_hold_what_changes_is_left_alone() -> None:
+    model = shop()
+    assert upkeep(model, "reprice", view(model, "user | order_id", holds=("order_id", "user"))) == []
+
+
+def test_an_index_that_the_engine_keeps_costs_no_entries_of_ours() -> None:
+    model = shop()
+    part = one(upkeep(model, "reprice", view(model, "| total, order_id", kind="index"), "sqlite"))
+    assert (part.work.moves, part.entries, part.demands) == (1, 0, ())
+
+
+def test_a_sparse_entry_is_written_by_the_share_of_rows_that_have_it() -> None:
+    model = shop()
+    seen = view(model, "| flagged, order_id")
+    assert one(upkeep(model, "place", seen)).work.puts == pytest.approx(0.01)
+
+
+def test_every_row_is_created_with_its_default() -> None:
+    model = shop()
+    pending = view(model, "| created_at, order_id", where=model.patterns["p"].where)
+    assert one(upkeep(model, "place", pending)).work.puts == pytest.approx(1.0)
+
+
+def test_leaving_a_condition_deletes_the_entry() -> None:
+    model = shop()
+    pending = view(model, "| created_at, order_id", where=model.patterns["p"].where)
+    part = one(upkeep(model, "ship", pending))
+    assert (part.work.puts, part.work.moves, part.work.deletes) == (0, 0, pytest.approx(1.0))
+
+
+def test_a_copied_value_fans_out() -> None:
+    model = shop()
+    seen = view(model, "order_id", holds=("order_id", "user", "user.name"))
+    part = one(upkeep(model, "rename", seen))
+    assert part.work.patches == pytest.approx(20)
+    assert demands(part) == [("fan", 1)]
+    keyed = view(model, "user.name | order_id", holds=("order_id", "user", "user.name"))
+    assert one(upkeep(model, "rename", keyed)).work.moves == pytest.approx(20)
+
+
+def test_a_copied_value_is_read_when_the_row_is_created() -> None:
+    model = shop()
+    seen = view(model, "order_id", holds=("order_id", "user", "user.name"))
+    assert demands(one(upkeep(model, "place", seen))) == [("copy", 1)]
+
+
+def test_a_row_that_is_deleted_takes_its_copies_along() -> None:
+    model = shop()
+    seen = view(model, "order_id", holds=("order_id", "user", "user.name"))
+    assert one(upkeep(model, "drop_user", seen)).work.patches == pytest.approx(20)
+
+
+def test_children_are_written_as_often_as_there_are_of_them() -> None:
+    model = shop()
+    items = view(model, "order | line", entity="Item")
+    assert one(upkeep(model, "place_all", items)).work.puts == 3
+
+
+def test_a_copy_of_the_parent_that_the_same_call_writes_is_not_read() -> None:
+    model = shop()
+    items = view(model, "order | line", entity="Item", holds=("order", "line", "order.created_at"))
+    assert one(upkeep(model, "place_all", items)).demands == ()
+
+
+def test_elements_of_a_set_are_entries_each() -> None:
+    model = shop()
+    assert one(upkeep(model, "place", view(model, "each(tags) | order_id"))).work.puts == 3
