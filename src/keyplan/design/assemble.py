@@ -16,7 +16,20 @@ from keyplan.engines.work import Load
 from keyplan.model.model import Model
 from keyplan.model.pattern import Order, Outer, Path, Select
 from keyplan.plan.design import Design, Finding, Objective, Structure, Unserved, ViewFigures
-from keyplan.plan.steps import Attach, Drive, Extend, Figures, Fold, Node, Plan, Search, Then, Touch, WritePlan
+from keyplan.plan.steps import (
+    Attach,
+    Drive,
+    Extend,
+    Figures,
+    Fold,
+    Intersect,
+    Node,
+    Plan,
+    Search,
+    Then,
+    Touch,
+    WritePlan,
+)
 from keyplan.plan.view import View
 
 
@@ -135,6 +148,10 @@ class Assembly:
         if option.kind == "drive":
             outer, inner = option.subs
             return Drive(self.node(outer.goal), self.node(inner.goal), option.by_outer)
+        if option.kind == "intersect":
+            left, right, whole = option.subs
+            both = Intersect((self.node(left.goal), self.node(right.goal)))
+            return Extend(both, (Attach("", self.node(whole.goal)),), need.given)
         if option.kind == "then":
             first, second = option.subs
             return Then(self.node(first.goal), self.node(second.goal), need.order[0].path.column)

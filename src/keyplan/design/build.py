@@ -18,6 +18,7 @@ from keyplan.design.needs import (
     dependents,
     driven,
     extreme_row,
+    intersected,
     need_of_pattern,
     present_then_missing,
     rank_target_need,
@@ -188,6 +189,8 @@ def _raised(model: Model, statistics: Statistics, need: Need) -> Iterator[Need]:
         yield first
         yield then
     yield from present_then_missing(model, need) or ()
+    for parts in intersected(model, need):
+        yield from parts
 
 
 def write_lookups(model: Model, statistics: Statistics, write: Write) -> list[tuple[str, Need, float]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from math import ceil
 
 from keyplan.design.statistics import Statistics
@@ -228,6 +229,28 @@ def stripped_condition(condition: Condition) -> Condition:
     """A condition as seen from the row behind its first role."""
     also = tuple(Path(path.roles[1:], path.column) for path in condition.also)
     return replace(condition, path=Path(condition.path.roles[1:], condition.path.column), also=also)
+
+
+def intersected(model: Model, need: Need) -> Iterator[tuple[Need, Need, Need]]:
+    """Two conditions found apart and the rows that both find, for those that no one key can answer together.
+
+    Elements of sets and words of texts stand one by one in a key, so that two of them need two keys. Yields the keys
+    that each finds, and the rest of the rows.
+    """
+    if need.fold is not None or any(isinstance(operand, Outer) for c in need.given for operand in c.operands):
+        return
+    if any(model.is_many(need.entity, c.path.roles) for c in need.given):
+        return
+    able = [c for c in need.given if not c.path.roles and c.op in ("=", "contains", "search") and c.cut is None]
+    for first, second in combinations(able, 2):
+        if first.op == second.op == "=":
+            continue
+        parts = [
+            Need(need.entity, (one,), wanted(model, need.entity, ()), strong=need.strong) for one in (first, second)
+        ]
+        asked = {*need.wants, *(str(c.path) for c in need.given), *(str(p) for c in need.given for p in c.also)}
+        whole = row_by_key(model, need.entity, asked, strong=need.strong)
+        yield parts[0], parts[1], replace(whole, trees=need.trees)
 
 
 def present_then_missing(model: Model, need: Need) -> tuple[Need, Need] | None:

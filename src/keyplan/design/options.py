@@ -19,6 +19,7 @@ from keyplan.design.needs import (
     computed_needs,
     driven,
     extreme_row,
+    intersected,
     present_then_missing,
     row_by_key,
     row_of_role,
@@ -80,7 +81,7 @@ class Sub:
     role: str = ""
     """The role chain that it fills in; empty: the row's own missing columns; for a computed column its name."""
     what: str = "row"
-    """row, children, computed, outer, inner, rows, first, second."""
+    """row, children, computed, outer, inner, rows, first, second, part."""
     under: tuple[str, ...] = ()
     select: Select | None = None
     early: bool = False
@@ -92,7 +93,7 @@ class Option:
     """One way to reach a goal."""
 
     kind: str
-    """search, measure, fold, drive, then."""
+    """search, measure, fold, drive, then, intersect."""
     view: View | None
     cost: Cost
     requests: float
@@ -186,6 +187,7 @@ class Options:
             self._searched(goal, way, depth)
         self._driven(goal, depth)
         self._in_two(goal, depth)
+        self._intersected(goal, depth)
 
     # rule 1 and 2: search a view, fetch what it lacks
 
@@ -452,6 +454,20 @@ class Options:
             by_outer = ordered and bool(outer.order)
             option = Option("drive", None, Cost(), 0.0, rows, subs=subs, sorted=ordered, by_outer=by_outer)
             goal.options.append(option)
+
+    # rule 5: two keys at once
+
+    def _intersected(self, goal: Goal, depth: int) -> None:
+        for first, second, whole in intersected(self.model, goal.need):
+            found = self.statistics.matched(goal.need.entity, (*first.given, *second.given), goal.need.at_least)
+            half = goal.budget_ms / 2 if goal.budget_ms < NO_LIMIT_MS else NO_LIMIT_MS
+            goals = [self._goal(part, goal.times, half, depth + 1) for part in (first, second)]
+            goals.append(self._goal(whole, goal.times * max(found, 1e-6), half, depth + 1))
+            if not all(one.options for one in goals):
+                continue
+            rows = self.statistics.matched(goal.need.entity, goal.need.given, goal.need.at_least)
+            subs = (*(Sub(one, "", "part", early=True) for one in goals[:2]), Sub(goals[2], "", "row"))
+            goal.options.append(Option("intersect", None, Cost(), 0.0, rows, subs=subs))
 
     # an order over a column that may be missing
 
