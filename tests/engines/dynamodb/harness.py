@@ -18,7 +18,9 @@ from tests.engines import harness
 from tests.engines.dynamodb.server import Server
 
 KEPT_TABLES = 4
-"""How many tables of earlier tests are left standing, as a test may use several."""
+"""How many tables of earlier tests are left standing in any case, as a test may use several."""
+MUCH_CAPACITY = 500
+"""Read units of a table beyond which it is not left standing for long."""
 
 
 class Harness(harness.Harness):
@@ -50,14 +52,16 @@ class Harness(harness.Harness):
             self._server.stop()
 
     def url(self) -> str:
-        # Capacity is limited per account, by DynamoDB Local too, and what is left behind would use it up.
         if len(self._tables) >= KEPT_TABLES:
-            self._delete(self._tables.pop(0))
+            self._release(self._tables.pop(0))
         self._tables.append(f"test-{os.getpid()}-{next(self._numbers)}")
         return f"dynamodb://{self._tables[-1]}?region=us-east-1&endpoint={self._endpoint}"
 
-    def _delete(self, table: str) -> None:
+    def _release(self, table: str) -> None:
+        """Deletes a table with much capacity: it is limited per account, by DynamoDB Local too."""
         transport = Transport(resolve(Address(table, endpoint=self._endpoint)))
         with suppress(MissingTableError):
-            transport.send("DeleteTable", {"TableName": table})
+            about = transport.send("DescribeTable", {"TableName": table})["Table"]
+            if about.get("ProvisionedThroughput", {}).get("ReadCapacityUnits", 0) > MUCH_CAPACITY:
+                transport.send("DeleteTable", {"TableName": table})
         transport.close()
