@@ -28,7 +28,7 @@ from keyplan.design.needs import (
     wanted,
     whole_row,
 )
-from keyplan.design.options import Goal, Heat, Options
+from keyplan.design.options import Goal, Heat, Options, goal_p99
 from keyplan.design.problem import Problem, Root
 from keyplan.design.statistics import Statistics, peak_rate, zipf_top
 from keyplan.engines.base import Engine, Kind
@@ -257,10 +257,11 @@ def _fitted(
             continue
         if any(_is_optional(model, view, embed.role) for embed in view.embeds):
             continue
-        for variant in (fitted, *costs.variants(fitted, facts.of(fitted, readers))):
+        known = facts.of(fitted, readers)
+        for variant in (fitted, *costs.variants(fitted, known)):
             name = view.name if variant is fitted else f"v{len(candidates) + len(views)}"
             views[name] = replace(variant, name=name)
-            found[name] = facts.of(variant, readers)
+            found[name] = known if variant is fitted else facts.of(variant, readers)
     return views, found
 
 
@@ -405,9 +406,10 @@ def _roots(model: Model, statistics: Statistics, options: Options) -> tuple[list
     unserved: dict[str, list[str]] = {}
     for name, pattern in model.patterns.items():
         heat = heat_of(statistics, pattern)
-        goals = [("pattern", options.root(need_of_pattern(model, pattern), pattern.p99_ms, heat))]
         if pattern.kind == "rank":
-            goals.append(("target", options.root(rank_target_need(model, pattern), pattern.p99_ms)))
+            goals = _rank_goals(model, options, pattern, heat)
+        else:
+            goals = [("pattern", options.root(need_of_pattern(model, pattern), pattern.p99_ms, heat))]
         missing = [reason for _, goal in goals if not goal.options for reason in goal.rejections or ["no view can"]]
         if missing:
             unserved[name] = list(dict.fromkeys(missing))
@@ -423,12 +425,31 @@ def _roots(model: Model, statistics: Statistics, options: Options) -> tuple[list
     return roots, unserved
 
 
+def _rank_goals(model: Model, options: Options, pattern: Pattern, heat: Heat | None) -> list[tuple[str, Goal]]:
+    """The rows among which is ranked and the row itself, which is read first: both share the time that there is."""
+    need, target_need = need_of_pattern(model, pattern), rank_target_need(model, pattern)
+    target = options.root(target_need, pattern.p99_ms)
+    if pattern.p99_ms is None or not target.options:
+        return [("pattern", options.root(need, pattern.p99_ms, heat)), ("target", target)]
+    least = goal_p99(target) * 1.1
+    for share in (max(least, pattern.p99_ms / 2), least):
+        target = options.root(target_need, share)
+        rows = options.root(need, max(pattern.p99_ms - share, 1e-3), heat)
+        if rows.options:
+            break
+    return [("pattern", rows), ("target", target)]
+
+
 def _upkeep(
     model: Model, maintenance: Maintenance, views: Mapping[str, View], facts: Mapping[str, ViewFacts]
 ) -> dict[tuple[str, str], list[Upkeep]]:
     found = {}
+    reach = {name: maintenance.reach(view) for name, view in views.items()}
     for write in model.writes.values():
+        entities = {effect.entity for effect in maintenance.effects(write)}
         for name, view in views.items():
+            if entities.isdisjoint(reach[name]):
+                continue
             parts = maintenance.of(write, view, facts[name])
             if parts:
                 found[(write.name, name)] = parts

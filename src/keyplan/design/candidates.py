@@ -182,7 +182,8 @@ class Candidates:
                         cuts.append(0)
                     for tail in self._tails(entity, need, sequence):
                         full = sequence + tail
-                        full += [part for part in key if part not in full]
+                        named = {part.path for part in full if part.cut is None}
+                        full += [part for part in key if part.path not in named]
                         yield full, sorted(set(cuts)), where
                         sparse = self._present(entity, need, full)
                         if sparse:

@@ -12,6 +12,7 @@ from keyplan.engines import BUILTIN, get_engine
 from keyplan.errors import DesignError
 from keyplan.model.model import Model
 from tests.strategies.design import problems, proof
+from tests.unit.design.nouns import model_of
 from tests.unit.design.support import PLACES, designed, example
 
 PER_SECOND = {"USD/month": 730 * 3600.0, "server ms/s": 1.0}
@@ -72,3 +73,14 @@ def test_the_objective_of_a_generated_model_follows_from_its_document(engine: st
     if not any(name in model.writes for name in found.unserved):
         check(told)
     assert late(told) == {}
+
+
+def test_a_rank_is_within_its_budget_with_both_of_its_reads() -> None:
+    """First the row whose rank is asked for, then the rows among which it ranks."""
+    entities = "Score:\n  count: 1000\n  fields:\n    id: uuid, key\n    points: int\n"
+    for budget, served in ((12, False), (20, True)):
+        patterns = f"p: {{ rank: Score, of: id, order: points desc, rate: 1/s, p99: {budget}ms }}"
+        model = model_of(entities, patterns)
+        told = document(model, design(model, get_engine("dynamodb")))
+        assert told["patterns"]["p"]["served"] is served
+        assert late(told) == {}

@@ -1,0 +1,111 @@
+"""From needs to candidate keys: what a pattern raises, and which views are considered for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from keyplan.design.build import build_problem
+from keyplan.design.needs import extreme_row, need_of_pattern
+from keyplan.engines import get_engine
+from keyplan.model.model import Model
+from tests.unit.design.nouns import SHOP, model_of
+
+
+def keys(model: Model, entity: str, engine: str = "dynamodb", kind: str = "table") -> set[str]:
+    """The keys of the candidates of an entity: `user | created_at, order_id`."""
+    views = build_problem(model, get_engine(engine)).problem.views.values()
+    return {
+        f"{', '.join(map(str, seen.partition))} | {', '.join(map(str, seen.sort))}".strip(" |")
+        for seen in views
+        if seen.entity == entity and seen.kind == kind and not seen.measures
+    }
+
+
+@pytest.mark.parametrize(
+    ("pattern", "key"),
+    [
+        ("where: 'user = :u'", "user | order_id"),
+        ("where: 'user = :u', order: created_at", "user | created_at, order_id"),
+        ("where: 'user = :u', order: created_at desc", "user | created_at, order_id"),
+        ("where: 'user = :u', order: 'created_at desc, total'", "user | created_at, total desc, order_id desc"),
+        ("where: 'user = :u and total > :t'", "user | total, order_id"),
+        ("where: 'user = :u and status = :s'", "status, user | order_id"),
+        ("where: 'day(created_at) = :d'", "day(created_at) | order_id"),
+        ("where: 'contains(tags, :t)'", "each(tags) | order_id"),
+    ],
+)
+def test_a_pattern_has_the_key_made_for_it(pattern: str, key: str) -> None:
+    model = model_of(SHOP, f"p: {{ find: Order, {pattern}, page: 10 }}")
+    assert key in keys(model, "Order")
+
+
+def test_an_order_without_conditions_is_an_index_in_one_partition() -> None:
+    model = model_of(SHOP, "p: { find: Order, order: created_at, page: 10 }")
+    assert "created_at, order_id" in keys(model, "Order", kind="gsi")
+
+
+def test_two_patterns_share_a_partition_by_their_common_conditions() -> None:
+    patterns = """
+    p: { find: Order, where: "user = :u and status = :s", page: 10 }
+    q: { find: Order, where: "user = :u and total = :t", page: 10 }
+    """
+    assert "user | status, order_id" in keys(model_of(SHOP, patterns), "Order")
+
+
+def test_a_column_that_changes_may_stay_out_of_the_key() -> None:
+    writes = "ship: { update: Order, set: [status], where: 'order_id = :o', rate: 1/s }"
+    model = model_of(SHOP, "p: { find: Order, where: 'user = :u and status = :s', page: 10 }", writes)
+    assert {"user | order_id", "user | status, order_id"} <= keys(model, "Order")
+
+
+def test_homes_are_split_at_every_place_of_the_key() -> None:
+    model = model_of(SHOP, "p: { find: Item, where: 'order = :o and line = :l' }")
+    assert {"order | line", "order, line"} <= keys(model, "Item")
+
+
+def test_a_lookup_of_a_write_has_its_key_as_well() -> None:
+    writes = "drop: { delete: User, with: [orders], where: 'user_id = :u', rate: 1/s }"
+    model = model_of(SHOP, "p: { find: User, where: 'user_id = :u' }", writes)
+    assert "user | order_id" in keys(model, "Order")
+
+
+def test_few_rows_may_be_read_whole_and_many_may_not() -> None:
+    entities = "Kind:\n  count: 40\n  fields:\n    id: string(8), key\n    group: string(8)\n    name: text(40)\n"
+    patterns = "p: { find: Kind, where: 'group = :g', page: 10 }"
+    model = model_of(entities, patterns)
+    assert "id" in {key.strip(" |") for key in keys(model, "Kind", kind="gsi")}
+    views = build_problem(model, get_engine("dynamodb")).problem.views.values()
+    assert any(seen.partition == () and set(seen.holds) == {"id", "group", "name"} for seen in views)
+    large = model_of(entities.replace("count: 40", "count: 40M"), patterns)
+    views = build_problem(large, get_engine("dynamodb")).problem.views.values()
+    assert not any(all(part.ways > 1 for part in seen.partition) for seen in views)
+
+
+def test_a_condition_that_implies_presence_may_keep_other_rows_out() -> None:
+    patterns = "p: { find: Order, where: 'user = :u and total > :t and flagged > :f', page: 10 }"
+    assert "user | total, order_id, flagged" in keys(model_of(SHOP, patterns), "Order")
+
+
+@pytest.mark.parametrize(("how", "descending"), [("min", False), ("max", True)])
+def test_an_extreme_is_the_first_row_in_that_order(how: str, descending: bool) -> None:
+    model = model_of(SHOP, f"p: {{ {how}: Order.created_at, where: 'user = :u' }}")
+    need = extreme_row(model, need_of_pattern(model, model.patterns["p"]))
+    assert need is not None
+    assert need.limit == 1
+    assert [(str(term.path), term.descending) for term in need.order] == [("created_at", descending)]
+
+
+def test_wants_include_the_key_and_what_is_selected_through_roles() -> None:
+    model = model_of(SHOP, "p: { find: Item, where: 'order = :o and line = :l', select: [quantity, order.user.name] }")
+    assert need_of_pattern(model, model.patterns["p"]).wants == (
+        "line",
+        "order",
+        "order.user",
+        "order.user.name",
+        "quantity",
+    )
+
+
+def test_indexes_on_one_sorted_sequence_have_no_partition() -> None:
+    model = model_of(SHOP, "p: { find: Order, where: 'user = :u', order: created_at, page: 10 }")
+    assert "user, created_at, order_id" in keys(model, "Order", "sqlite", "index")
