@@ -54,6 +54,7 @@ test: $(VENV)/dev.stamp $(VENV)/engines.stamp
 
 soak: $(VENV)/dev.stamp $(VENV)/engines.stamp
 	KEYPLAN_PROGRAMS=$(or $(PROGRAMS),5000) $(BIN)/pytest --timeout 0 tests/conformance $(if $(ENGINE),--engine $(ENGINE))
+	KEYPLAN_DESIGNS=$(or $(DESIGNS),2000) $(BIN)/pytest --timeout 0 tests/unit/design
 
 bench: $(VENV)/dev.stamp $(VENV)/engines.stamp
 	@for file in $(wildcard tests/engines/*/bench.py); do \
