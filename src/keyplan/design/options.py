@@ -36,6 +36,8 @@ from keyplan.plan.view import Embed, View
 
 NO_LIMIT_MS = 1e9
 DEEPEST = 5
+SIZE_BIAS = 1.25
+"""How much larger than the mean a partition is that a call happens to read: calls follow the rows."""
 MANY_MORE = 3.0
 """Where a pattern states its `rows`, a slow call is taken to match this many times as many."""
 
@@ -264,6 +266,9 @@ class Options:
             rows = min(rows, limit / max(keep_after, 1e-9))
             per_span = min(entries / found.spans, rows / max(keep_inside, 1e-9))
             entries = min(entries, per_span * found.spans)
+        elif need.limit is not None:
+            # Only a page is wanted, but all of it has to be read to be sorted: larger ones are read more often.
+            entries, rows = entries * SIZE_BIAS, rows * SIZE_BIAS
         # An exact page of an ordered view is bounded; anything else may have to read its whole partition.
         exact = limit is not None and not found.left and not found.filter
         most = float(limit or 0) if exact else max(entries / found.spans, 1.0 if found.get else found.most)
@@ -288,6 +293,7 @@ class Options:
             found.scan,
             at,
             tuple(along),
+            not found.get and not (exact and entries >= (limit or 0)),
         )
         return Way(
             found, along, tuple(self._soon(need, extra) for extra in extras), work, self.costs.read(work), entries, rows

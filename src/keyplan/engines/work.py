@@ -94,6 +94,8 @@ class Work:
     at: tuple[str, ...] = ()
     along: tuple[str, ...] = ()
     """Embedded role chains read along."""
+    varies: bool = False
+    """The number of entries differs from call to call; otherwise it is a full page, or one entry."""
 
 
 @dataclass(frozen=True)

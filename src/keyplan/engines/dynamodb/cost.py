@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import ceil
+from math import ceil, expm1
 
 from keyplan.engines.dynamodb.fit import entry_bytes, fit, projection_of
 from keyplan.engines.dynamodb.limits import GB, LATENCIES, LIMITS, MB, MONTH_HOURS, MONTH_SECONDS, PRICES
@@ -49,7 +49,8 @@ class DynamoDBCosts(CostModel):
             child = entry_bytes(work.view, work.facts, tuple(chain.split(".")))
             size += child * embed.per_parent * work.entries
             most += child * min(embed.most_per_parent, 10 * max(1.0, embed.per_parent)) * work.most_entries
-        per_request = max(1.0, ceil(size / LIMITS.read_unit_bytes)) * factor
+        read = size / LIMITS.read_unit_bytes
+        per_request = (rounded_up_on_average(read) if work.varies else max(1.0, ceil(read))) * factor
         units = per_request * work.requests
         pages = max(1.0, ceil(most / LIMITS.page_bytes))
         if work.get and not work.along:
@@ -156,6 +157,14 @@ class DynamoDBCosts(CostModel):
                 if mine:
                     rows.append(LinearRow({**mine, f"indexes.{projection}": -1.0}, high=0.0))
         return Couplings(variables, rows)
+
+
+def rounded_up_on_average(mean: float) -> float:
+    """The mean of sizes that are each rounded up to whole units: of sizes spread exponentially around `mean`.
+
+    Most are smaller than the mean and some are much larger, as the rows behind one key usually are.
+    """
+    return 1 / -expm1(-1 / mean) if mean > 0.01 else 1.0
 
 
 def held_capacity(traffic: Traffic) -> float:

@@ -12,7 +12,7 @@ from keyplan.plan.view import Part, View
 
 MOST_SHARDS = 200
 MOST_IN_ONE_PARTITION = 1000
-"""Rows of an entity that may be kept under one partition key in the table; beyond it, the key has to tell them apart."""
+"""Rows of an entity that may be kept under one partition key in the table; beyond it, the key tells them apart."""
 ATTRIBUTE_OVERHEAD = 3
 """An attribute's name is its path; the byte count of names is part of an item's size."""
 
