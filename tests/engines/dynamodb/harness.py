@@ -12,15 +12,13 @@ from contextlib import suppress
 from types import MappingProxyType
 
 from keyplan.engines.dynamodb.credentials import Address, resolve
-from keyplan.engines.dynamodb.faults import MissingTableError
+from keyplan.engines.dynamodb.faults import MissingTableError, RefusedError
 from keyplan.engines.dynamodb.transport import Transport
 from tests.engines import harness
 from tests.engines.dynamodb.server import Server
 
-KEPT_TABLES = 4
-"""How many tables of earlier tests are left standing in any case, as a test may use several."""
-MUCH_CAPACITY = 500
-"""Read units of a table beyond which it is not left standing for long."""
+PROVISIONED_TABLES = 4
+"""How many tables may keep the capacity that their design gave them."""
 
 
 class Harness(harness.Harness):
@@ -52,16 +50,16 @@ class Harness(harness.Harness):
             self._server.stop()
 
     def url(self) -> str:
-        if len(self._tables) >= KEPT_TABLES:
+        if len(self._tables) >= PROVISIONED_TABLES:
             self._release(self._tables.pop(0))
         self._tables.append(f"test-{os.getpid()}-{next(self._numbers)}")
         return f"dynamodb://{self._tables[-1]}?region=us-east-1&endpoint={self._endpoint}"
 
     def _release(self, table: str) -> None:
-        """Deletes a table with much capacity: it is limited per account, by DynamoDB Local too."""
+        """Has a table paid by request: capacity is limited per account, by DynamoDB Local too."""
         transport = Transport(resolve(Address(table, endpoint=self._endpoint)))
-        with suppress(MissingTableError):
+        with suppress(MissingTableError, RefusedError):
             about = transport.send("DescribeTable", {"TableName": table})["Table"]
-            if about.get("ProvisionedThroughput", {}).get("ReadCapacityUnits", 0) > MUCH_CAPACITY:
-                transport.send("DeleteTable", {"TableName": table})
+            if about.get("ProvisionedThroughput", {}).get("ReadCapacityUnits", 0) > 0:
+                transport.send("UpdateTable", {"TableName": table, "BillingMode": "PAY_PER_REQUEST"})
         transport.close()
