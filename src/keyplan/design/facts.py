@@ -94,11 +94,9 @@ class Facts:
         for embed in view.embeds:
             self._embed(entity, embed, "", 1.0, 1.0, embeds)
         writes = 0.0
-        for write in model.writes.values():
-            for name, times in statistics.rows_written(write):
-                if name == entity:
-                    top = write.traffic.top or 0.0
-                    writes += peak_rate(write.traffic) * times * max(top if top else 0.0, self.write_share(view))
+        usual = self.write_share(view)
+        for write, times in statistics.written(entity):
+            writes += peak_rate(write.traffic) * times * max(write.traffic.top or 0.0, usual)
         return ViewFacts(
             rows,
             max(1.0, partitions),

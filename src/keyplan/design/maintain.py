@@ -83,9 +83,21 @@ class Maintenance:
         self.view_facts = facts
         self.kinds = kinds
         self.costs = costs
+        self._effects: dict[str, list[Effect]] = {}
+
+    def reach(self, view: View) -> set[str]:
+        """The entities whose rows have something to do with the entries of a view."""
+        behind = {self.model.entity_at(view.entity, chain) for chain in self._chains(view)}
+        return {view.entity, *(embed.entity for _, embed in _embedded(view.embeds)), *behind}
 
     def effects(self, write: Write) -> list[Effect]:
         """The rows that one call changes, children included."""
+        found = self._effects.get(write.name)
+        if found is None:
+            found = self._effects[write.name] = self._effects_of(write)
+        return found
+
+    def _effects_of(self, write: Write) -> list[Effect]:
         kinds = {"create": "create", "upsert": "replace", "change": "update", "update": "update", "delete": "delete"}
         kind = kinds[write.kind]
         columns = frozenset((*write.sets, *write.adds))
@@ -309,11 +321,15 @@ class Maintenance:
 
     def _chains_to(self, view: View, entity: str) -> dict[tuple[str, ...], set[str]]:
         """The role chains through which the view copies columns of an entity."""
+        chains = self._chains(view).items()
+        return {roles: columns for roles, columns in chains if self.model.entity_at(view.entity, roles) == entity}
+
+    def _chains(self, view: View) -> dict[tuple[str, ...], set[str]]:
+        """The role chains through which the view copies columns."""
         found: dict[tuple[str, ...], set[str]] = {}
         for text in sorted(self._copied(view)):
             path = path_of(text, self.model, view.entity)
-            if self.model.entity_at(view.entity, path.roles) == entity:
-                found.setdefault(path.roles, set()).add(path.column)
+            found.setdefault(path.roles, set()).add(path.column)
         return found
 
 

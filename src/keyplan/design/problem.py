@@ -6,12 +6,13 @@ programming, and both must agree.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from keyplan.design.maintain import Upkeep
 from keyplan.design.options import Goal, Option
-from keyplan.engines.work import CostModel, Couplings, ViewFacts
+from keyplan.engines.work import CostModel, Couplings, LinearRow, ViewFacts
 from keyplan.plan.view import View
 
 INFEASIBLE = float("inf")
@@ -51,36 +52,63 @@ class Problem:
     """Per write: whether one call writes several rows anyway."""
     structure_cost: float = 0.0
     """A small carrying cost per structure, so that nothing useless is kept."""
+    _fixed: dict[str, float] = field(default_factory=dict, repr=False)
+    _touches: dict[str, dict[str, Touched]] = field(default_factory=dict, repr=False)
 
     def fixed_cost(self, name: str) -> float:
         """What a chosen view costs by itself: storage and its part of every write, without transactions."""
+        if name in self._fixed:
+            return self._fixed[name]
         view = self.views[name]
         total = self.costs.keep(view, self.facts[name]) + self.structure_cost
         for write, rate in self.rates.items():
             for part in self.upkeep.get((write, name), ()):
                 total += part.cost.cost * rate * self.costs.per_second
+        self._fixed[name] = total
         return total
 
     def touch_cost(self, write: str, name: str) -> float:
         """The cost that a transaction adds for this view, per unit of the objective."""
-        rate = self.rates[write]
-        parts = self.upkeep.get((write, name), ())
-        return sum(part.cost.cost for part in parts if part.entries) * rate * self.costs.per_second
+        touch = self.touches(write).get(name)
+        return touch.cost if touch is not None else 0.0
 
     def own_touched(self, write: str) -> list[str]:
         """The self-kept views that a write touches."""
-        return [name for name in self.views if any(part.entries > 0 for part in self.upkeep.get((write, name), ()))]
+        return [name for name, touch in self.touches(write).items() if touch.is_own]
 
-    def is_transaction(self, write: str, chosen: Iterable[str]) -> bool:
+    def is_transaction(self, write: str, chosen: Container[str]) -> bool:
         """Whether one call touches more than one self-kept entry under this choice."""
         if self.several_rows[write]:
             return True
-        touched = 0.0
-        for name in chosen:
-            for part in self.upkeep.get((write, name), ()):
-                if part.entries > 0:
-                    touched += 1 if part.entries <= 1.0 + 1e-9 and not part.work.moves else 2
-        return touched > 1
+        return sum(touch.entries for name, touch in self.touches(write).items() if name in chosen) > 1
+
+    def touches(self, write: str) -> Mapping[str, Touched]:
+        """What a write does to each view that it has to do with, in the order of the views."""
+        if not self._touches:
+            order = {name: number for number, name in enumerate(self.views)}
+            self._touches.update({name: {} for name in self.rates})
+            for (name, view), parts in sorted(self.upkeep.items(), key=lambda item: order[item[0][1]]):
+                if name in self.rates:
+                    cost = sum(part.cost.cost for part in parts if part.entries)
+                    own = [part for part in parts if part.entries > 0]
+                    several = [part.entries > 1.0 + 1e-9 or part.work.moves > 0 for part in own]
+                    entries = sum(2 if many else 1 for many in several)
+                    self._touches[name][view] = Touched(cost * self.rates[name] * self.costs.per_second, entries)
+        return self._touches[write]
+
+
+@dataclass(frozen=True)
+class Touched:
+    """What one write does to one view, as far as transactions are concerned."""
+
+    cost: float
+    """Per unit of the objective."""
+    entries: int
+    """Self-kept entries that it touches: none, one, or more than one."""
+
+    @property
+    def is_own(self) -> bool:
+        return self.entries > 0
 
 
 @dataclass
@@ -90,6 +118,8 @@ class Evaluation:
     cost: float
     choice: dict[int, Option]
     """Per goal number: the option taken."""
+    best: dict[int, float]
+    """Per goal number: its price."""
     read_cost: dict[str, float]
     unserved: list[str]
 
@@ -101,21 +131,32 @@ def coupling_cost(couplings: Couplings, chosen: set[str]) -> float:
     and is as small as these allow. Rows over variables alone are checked afterwards.
     """
     least = dict.fromkeys(couplings.variables, 0.0)
+    sums: list[tuple[LinearRow, float, list[str]]] = []
     for row in couplings.rows:
-        counted = [name for name in row.coefficients if name in least]
+        views = 0.0
+        counted = []
+        for name, weight in row.coefficients.items():
+            if name in chosen:
+                views += weight
+            elif name in least:
+                counted.append(name)
+        sums.append((row, views, counted))
         if len(counted) == 1 and len(row.coefficients) > 1:
-            views = sum(weight for name, weight in row.coefficients.items() if name in chosen)
-            least[counted[0]] = max(least[counted[0]], (views - row.high) / -row.coefficients[counted[0]])
-    for row in couplings.rows:
-        value = sum(weight * least.get(name, float(name in chosen)) for name, weight in row.coefficients.items())
+            (name,) = counted
+            least[name] = max(least[name], (views - row.high) / -row.coefficients[name])
+    for row, views, counted in sums:
+        value = views + sum(row.coefficients[name] * least[name] for name in counted)
         if value < row.low - 1e-9 or value > row.high + 1e-9:
             return INFEASIBLE
     return sum(couplings.variables[name][0] * amount for name, amount in least.items())
 
 
-def evaluate(problem: Problem, chosen: set[str]) -> Evaluation:
-    """Prices a choice of views exactly, by dynamic programming over the options."""
-    best: dict[int, float] = {}
+def evaluate(problem: Problem, chosen: set[str], known: Mapping[int, float] = MappingProxyType({})) -> Evaluation:
+    """Prices a choice of views exactly, by dynamic programming over the options.
+
+    `known` are prices of goals that hold under this choice, too; their options are not in the answer.
+    """
+    best: dict[int, float] = dict(known)
     choice: dict[int, Option] = {}
 
     def price(goal: Goal) -> float:
@@ -160,5 +201,37 @@ def evaluate(problem: Problem, chosen: set[str]) -> Evaluation:
     if problem.costs.transactional:
         for write in problem.rates:
             if problem.is_transaction(write, chosen):
-                total += sum(problem.touch_cost(write, name) for name in ordered)
-    return Evaluation(total, choice, reads, unserved)
+                total += sum(touch.cost for name, touch in problem.touches(write).items() if name in chosen)
+    return Evaluation(total, choice, best, reads, unserved)
+
+
+def goals_by_view(problem: Problem, found: Evaluation) -> dict[str, set[int]]:
+    """Per view: the goals whose plan comes to it, so that no others change their price if it is dropped."""
+    used: dict[int, frozenset[str]] = {}
+
+    def views_of(goal: Goal) -> frozenset[str]:
+        if goal.number not in used:
+            used[goal.number] = frozenset()
+            option = found.choice.get(goal.number)
+            if option is not None:
+                own = [option.view.name] if option.view is not None else []
+                used[goal.number] = frozenset(own).union(*(views_of(sub.goal) for sub in option.subs))
+        return used[goal.number]
+
+    seen: set[int] = set()
+
+    def visit(goal: Goal) -> None:
+        if goal.number not in seen:
+            seen.add(goal.number)
+            views_of(goal)
+            for option in goal.options:
+                for sub in option.subs:
+                    visit(sub.goal)
+
+    for root in problem.roots:
+        visit(root.goal)
+    users: dict[str, set[int]] = {}
+    for number, names in used.items():
+        for name in names:
+            users.setdefault(name, set()).add(number)
+    return users

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from keyplan.design.problem import INFEASIBLE, Problem, evaluate
+from keyplan.design.problem import INFEASIBLE, Problem, evaluate, goals_by_view
 from keyplan.design.program import Linear, build
 from keyplan.errors import KeyplanError
 
@@ -54,12 +54,15 @@ def solve(problem: Problem, node_limit: int = NODE_LIMIT) -> Solution | None:
 
 def _trim(problem: Problem, chosen: set[str]) -> set[str]:
     """Drops what the solver's tolerances left in without use."""
-    current = evaluate(problem, chosen).cost
+    current = evaluate(problem, chosen)
+    users = goals_by_view(problem, current)
     for name in sorted(chosen, key=lambda name: int(name[1:]), reverse=True):
         fewer = chosen - {name}
-        cost = evaluate(problem, fewer).cost
-        if cost <= current:
-            chosen, current = fewer, cost
+        concerned = users.get(name, set())
+        known = {number: price for number, price in current.best.items() if number not in concerned}
+        if evaluate(problem, fewer, known).cost <= current.cost:
+            chosen, current = fewer, evaluate(problem, fewer)
+            users = goals_by_view(problem, current)
     return chosen
 
 

@@ -37,6 +37,11 @@ class Statistics:
         self.model = model
         self.distinct = cache(self._distinct)
         self.hottest_share = cache(self._hottest_share)
+        self._rows_written = {name: self._written_by(write) for name, write in model.writes.items()}
+        self._written: dict[str, list[tuple[Write, float]]] = {}
+        for write in model.writes.values():
+            for name, times in self._rows_written[write.name]:
+                self._written.setdefault(name, []).append((write, times))
         self._created = {name: sum(self._creates(name)) for name in model.entities}
 
     # rows and rates
@@ -51,11 +56,15 @@ class Statistics:
     def _creates(self, entity: str) -> Iterable[float]:
         for write in self.model.writes.values():
             if write.kind in ("create", "upsert"):
-                for name, times in self.rows_written(write):
+                for name, times in self._rows_written[write.name]:
                     if name == entity:
                         yield write.traffic.rate * times
 
-    def rows_written(self, write: Write) -> list[tuple[str, float]]:
+    def written(self, entity: str) -> list[tuple[Write, float]]:
+        """The writes that write rows of an entity, and how many of them a call writes on average."""
+        return self._written.get(entity, [])
+
+    def _written_by(self, write: Write) -> list[tuple[str, float]]:
         """The entities whose rows one call writes, and how many of each on average."""
         found = [(write.entity, 1.0 if write.by_key else (write.rows or 1.0))]
 
