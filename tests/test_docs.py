@@ -58,7 +58,17 @@ def pattern_of(expected: str) -> re.Pattern[str]:
     """A regular expression for expected output with `…` in it."""
     parts = []
     for line in expected.split("\n"):
-        parts.append("(?:.*\n)*?" if line.strip() == "…" else ".*".join(map(re.escape, line.split("…"))) + "\n")
+        if line.strip() == "…":
+            parts.append("(?:.*\n)*?")
+        elif "…" in line:
+            # What stands for `…` may be longer or shorter, and what is aligned behind it moves.
+            words = re.split(r"( {2,}|…)", line)
+            parts.append(
+                "".join(".*" if word == "…" else " +" if word.isspace() else re.escape(word) for word in words)
+            )
+            parts.append("\n")
+        else:
+            parts.append(re.escape(line) + "\n")
     return re.compile("".join(parts))
 
 
@@ -130,6 +140,7 @@ def test_expected_output_is_compared() -> None:
     assert pattern.fullmatch("one\ntwo\nthree\nfour five six\n")
     assert pattern.fullmatch("one\nfour five six\n")
     assert not pattern.fullmatch("one\nfour five\n")
+    assert pattern_of("took … s      $5").fullmatch("took 12.5 s   $5\n")
     assert commands_of(Block("console", "$ keyplan a \\\n  b\nout\n\n$ keyplan c\n")) == [
         ("keyplan a \\\n  b", "out"),
         ("keyplan c", ""),
