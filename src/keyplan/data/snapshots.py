@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keyplan.model.entity import Column, Entity, Field
-from keyplan.model.model import Model, UnknownPath
+from keyplan.model.model import Model, UnknownPathError
 from keyplan.model.pattern import Path
 
 Snapshots = dict[tuple[str, str], Path]
@@ -42,7 +42,7 @@ def _path(model: Model, entity: Entity, field: Field, column: Column) -> Path | 
     part = column.name.removeprefix(field.name)
     try:
         path = model.resolve(entity.name, f"{field.source}{part}")
-    except UnknownPath:
+    except UnknownPathError:
         return None
     if model.is_many(entity.name, path.roles) or model.column(entity.name, path).computed is not None:
         return None

@@ -16,7 +16,7 @@ COUNT_TYPE = Type("int")
 TIMESTAMP = Type("timestamp")
 
 
-class UnknownPath(KeyplanError):
+class UnknownPathError(KeyplanError):
     """A path that leads nowhere; the message says where it breaks."""
 
 
@@ -65,7 +65,7 @@ class Model:
         return False
 
     def resolve(self, entity: str, text: str) -> Path:
-        """The one form of a path: `user.user_id` on Order is the column `user`; raises UnknownPath.
+        """The one form of a path: `user.user_id` on Order is the column `user`; raises UnknownPathError.
 
         A path must end at a column; a reference with a composite key has to be spelt part by part.
         """
@@ -80,11 +80,11 @@ class Model:
             role = here.roles.get(name)
             if role is None:
                 known = [*here.columns, *here.roles]
-                raise UnknownPath(f"'{here.name}' has no '{name}'{nearest(name, known)}")
+                raise UnknownPathError(f"'{here.name}' has no '{name}'{nearest(name, known)}")
             if len(names) == 1:
                 if role.many:
-                    raise UnknownPath(f"'{text}' leads to rows of '{role.entity}'; name one of their fields")
-                raise UnknownPath(f"'{text}' is a composite reference; name its parts: {', '.join(role.columns)}")
+                    raise UnknownPathError(f"'{text}' leads to rows of '{role.entity}'; name one of their fields")
+                raise UnknownPathError(f"'{text}' is a composite reference; name its parts: {', '.join(role.columns)}")
             roles.append(name)
             here = self.entities[role.entity]
             names = names[1:]

@@ -10,7 +10,7 @@ from typing import Final
 
 from keyplan import units
 from keyplan.model.entity import Column
-from keyplan.model.model import Model, UnknownPath
+from keyplan.model.model import Model, UnknownPathError
 from keyplan.model.pattern import CUTS, Ago, Condition, Literal, Operand, Order, Param, Path
 from keyplan.model.reading import CALL_ARGUMENTS, Reader
 from keyplan.model.source import Node, Report, Text
@@ -98,7 +98,7 @@ class Scope(Reader):
         """A path to a column."""
         try:
             return self.model.resolve(entity, text)
-        except UnknownPath as error:
+        except UnknownPathError as error:
             if not leads_to_unknown(self.model, entity, text):
                 self.report.add(node, str(error))
             return None

@@ -9,7 +9,7 @@ from keyplan import units
 from keyplan.model.entity import Column, Entity, Field
 from keyplan.model.load_entity import EntityDraft, EntityReader
 from keyplan.model.load_field import UNKNOWN, Draft
-from keyplan.model.model import Model, UnknownPath
+from keyplan.model.model import Model, UnknownPathError
 from keyplan.model.source import Report
 from keyplan.model.syntax import Group, shown
 from keyplan.model.types import Type
@@ -148,7 +148,7 @@ class EntityCheck:
             return
         try:
             path = model.resolve(name, item.source)
-        except UnknownPath as error:
+        except UnknownPathError as error:
             if not leads_to_unknown(model, name, item.source):
                 self.report.add(field_draft.node, str(error))
             return
