@@ -167,10 +167,10 @@ class Maintenance:
             demands += copies
         elif effect.kind == "delete":
             deletes = before * many
-            needs_old = not key_columns <= set(here.key)
+            needs_old = not kind.kept_by_engine and not key_columns <= set(here.key)
         elif effect.kind == "replace":
             movable = {column for column in depends if not here.columns[column].immutable}
-            needs_old = bool(movable) and not derived
+            needs_old = bool(movable) and not kind.kept_by_engine
             puts = after * many
             demands += copies
         elif effect.columns & depends:

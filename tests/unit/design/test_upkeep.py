@@ -129,3 +129,14 @@ def test_a_copy_of_the_parent_that_the_same_call_writes_is_not_read() -> None:
 def test_elements_of_a_set_are_entries_each() -> None:
     model = shop()
     assert one(upkeep(model, "place", view(model, "each(tags) | order_id"))).work.puts == 3
+
+
+@pytest.mark.parametrize("write", ["drop", "save"])
+def test_an_index_follows_a_deleted_or_replaced_row_by_itself(write: str) -> None:
+    """Deleting an entry needs its key and so the old row, unless the engine keeps it; a new row is known whole."""
+    model = shop()
+    by_total = view(model, "user | total, order_id")
+    assert demands(one(upkeep(model, write, by_total))) == [("old", 1)]
+    index = view(model, "user | total, order_id", kind="gsi")
+    assert demands(one(upkeep(model, write, index))) == []
+    assert demands(one(upkeep(model, write, view(model, "| total, order_id", kind="index"), "sqlite"))) == []
