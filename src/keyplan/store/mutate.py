@@ -177,7 +177,10 @@ class Mutator:
             return True
         if change.new is None or place.key_copies:
             return place.key_copies
-        return bool(place.deciding & differing_columns(change))
+        differing = differing_columns(change)
+        if place.composing & differing and any(str(path) in place.composing for path in place.copies):
+            return True  # a key that the engine keeps is composed anew, copies included
+        return bool(place.deciding & differing)
 
     def edit_row(self, work: Work, number: int, change: RowChange) -> Proc[None]:
         """The edits of one row change."""
