@@ -15,13 +15,15 @@ import keyplan
 from tests.engines.harness import Harness
 from tests.faults import market
 
-ROWS = 12_000
+ROWS = 1_500
 
 LOADER = """
 import sys
 import keyplan
 from tests.faults import market
 from tests.faults.test_load import rows
+from keyplan.store import load
+load.BULK = 300  # small batches, so that there are some to be cut off between
 with keyplan.open(market.model(), sys.argv[1]) as store:
     print(0, flush=True)
     store.load(rows(), done=int(sys.argv[2]), progress=lambda count: print(count, flush=True))
@@ -47,7 +49,7 @@ def test_a_load_that_was_cut_off_goes_on(harness: Harness, how: signal.Signals) 
     url = harness.url()
     market.prepare(url)
     done, ended = 0, False
-    for attempt in range(4):
+    for attempt in range(3):
         loader = load(url, done)
         assert loader.stdout is not None
         told = [loader.stdout.readline().strip()]
