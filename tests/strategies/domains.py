@@ -13,24 +13,24 @@ from hypothesis import strategies as st
 from keyplan.model.types import Type
 from keyplan.model.values import to_text
 
-START = datetime(2024, 5, 15, 12, 0, tzinfo=UTC)
-"""When every program begins."""
+START = datetime(2124, 5, 15, 12, 0, tzinfo=UTC)
+"""When every program begins: in the future, because servers delete by their own clocks what has expired."""
 
 STRINGS = ["a", "b", "", "ab", "B", "a b", "é", "a#b", "\U0001f600", "\ufffd", "it's", "$gt", "~"]
 TEXTS = ["red fox", "Red", "", "fox-trot", "blue_fox RED", "straße", "STRASSE fox"]
 NUMBERS = [0, 1, 2, -1, 10, 9, 2**53 + 1, 2**63 - 1, -(2**63)]
 SMALL_NUMBERS = [0, 1, 2, -1, 10]
 FLOATS = [0.0, 0.5, -0.5, 2.0, 1e-130, -1e100]
-DATES = [date(2024, 5, 15), date(2024, 5, 14), date(2024, 5, 12), date(2024, 2, 29), date(2023, 12, 31), date(1, 1, 1)]
+DATES = [date(2124, 5, 15), date(2124, 5, 14), date(2124, 5, 12), date(2124, 2, 29), date(2123, 12, 31), date(1, 1, 1)]
 TIMES = [
     START,
-    datetime(2024, 5, 15, 11, 59, 59, 999_000, UTC),
-    datetime(2024, 5, 15, 11, 30, tzinfo=UTC),
-    datetime(2024, 5, 12, 23, 59, tzinfo=UTC),
-    datetime(2024, 5, 13, tzinfo=UTC),
-    datetime(2024, 1, 1, tzinfo=UTC),
+    datetime(2124, 5, 15, 11, 59, 59, 999_000, UTC),
+    datetime(2124, 5, 15, 11, 30, tzinfo=UTC),
+    datetime(2124, 5, 12, 23, 59, tzinfo=UTC),
+    datetime(2124, 5, 13, tzinfo=UTC),
+    datetime(2124, 1, 1, tzinfo=UTC),
     datetime(1969, 12, 31, 23, 59, 59, 999_000, UTC),
-    datetime(2100, 1, 1, tzinfo=UTC),
+    datetime(2200, 1, 1, tzinfo=UTC),
 ]
 UUIDS = [UUID(int=1), UUID(int=2), UUID(int=2**127), UUID(int=2**128 - 1), UUID(int=256)]
 ULIDS = ["0" * 25 + "1", "0" * 25 + "2", "01" + "Z" * 24, "7" + "Z" * 25]

@@ -27,7 +27,7 @@ DEFAULTS = {
     "enum(x 60%, y 30%, z 10%)": "y",
     "bool": "true",
     "decimal(2)": "1.50",
-    "date": "2024-05-14",
+    "date": "2124-05-14",
 }
 
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from keyplan.design.build import Built, homes_inside, is_home
 from keyplan.design.describe import plan_steps, write_steps
-from keyplan.design.needs import Need, dependents, whole_row
+from keyplan.design.needs import Need, dependents, wanted, whole_row
 from keyplan.design.options import Goal, Option
 from keyplan.design.problem import INFEASIBLE, Evaluation, Root, coupling_cost, evaluate
 from keyplan.design.solve import Solution
 from keyplan.engines.base import Engine, Kind
 from keyplan.engines.work import Load
+from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
 from keyplan.model.pattern import Order, Outer, Path, Select
 from keyplan.plan.design import Design, Finding, Objective, Structure, Unserved, ViewFigures
@@ -170,6 +171,9 @@ class Assembly:
         for condition in found.filter:
             held |= {str(condition.path), *(str(path) for path in condition.also)}
         held |= {str(order.path) for order in found.order}
+        # A value of a row that has expired is missing: its expiry is needed wherever a value behind a role is used.
+        used = {*held, *(str(condition.path) for condition in found.given if not condition.path.column.startswith("$"))}
+        held |= {text for text in wanted(self.model, need.entity, used) if text.endswith(EXPIRES)}
         reachable = self._reachable(view, found.at)
         adds = []
         for sub in option.subs:

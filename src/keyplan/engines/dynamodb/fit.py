@@ -7,7 +7,8 @@ from math import ceil
 
 from keyplan.engines.dynamodb.limits import LIMITS
 from keyplan.engines.work import Rejection, ViewFacts
-from keyplan.model.model import Model
+from keyplan.model.model import Model, path_of
+from keyplan.model.values import most_bytes
 from keyplan.plan.view import Part, View
 
 MOST_SHARDS = 200
@@ -48,6 +49,12 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
             return Rejection("projecting whole items costs no more units")
     if view.kind == "table" and not view.partition and not view.where and facts.rows > MOST_IN_ONE_PARTITION:
         return Rejection(f"one partition would hold all {facts.rows:.3g} rows, and all their traffic")
+    here = model.entities[view.entity]
+    for part in view.parts:
+        if part.path and part.cut is None and part.path not in here.key and not view.unique:
+            kind = model.column(view.entity, path_of(part.path, model, view.entity)).type
+            if kind.kind in ("string", "text", "bytes") and most_bytes(kind) > LIMITS.sort_key_bytes:
+                return Rejection(f"'{part.path}' may be longer than the {LIMITS.sort_key_bytes} B of a key")
     size = entry_bytes(view, facts)
     if facts.most_entry_bytes + facts.key_bytes > LIMITS.item_bytes and size > LIMITS.item_bytes:
         return Rejection(f"an entry of {size:.0f} B is over the limit of {LIMITS.item_bytes} B")
