@@ -52,8 +52,8 @@ class Problem:
     """Per write: whether one call writes several rows anyway."""
     structure_cost: float = 0.0
     """A small carrying cost per structure, so that nothing useless is kept."""
-    _fixed: dict[str, float] = field(default_factory=dict, repr=False)
-    _touches: dict[str, dict[str, Touched]] = field(default_factory=dict, repr=False)
+    _fixed: dict[str, float] = field(default_factory=dict, init=False, repr=False)
+    _touches: dict[str, dict[str, Touched]] = field(default_factory=dict, init=False, repr=False)
 
     def fixed_cost(self, name: str) -> float:
         """What a chosen view costs by itself: storage and its part of every write, without transactions."""

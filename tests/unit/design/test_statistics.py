@@ -116,7 +116,9 @@ def test_zipf_top_of_many_values_is_continued_by_its_integral() -> None:
 def test_rows_written_with_children() -> None:
     model = model_of(SHOP, writes="place: { create: Order, with: [items], rate: 2/s }")
     statistics = Statistics(model)
-    assert statistics.rows_written(model.writes["place"]) == [("Order", 1.0), ("Item", 3.0)]
+    assert statistics.written("Order") == [(model.writes["place"], 1.0)]
+    assert statistics.written("Item") == [(model.writes["place"], 3.0)]
+    assert statistics.written("User") == []
     assert statistics.create_rate("Item") == 6
     assert statistics.most_rows_written(model.writes["place"]) == 51
 

@@ -130,6 +130,13 @@ def test_trap_06_no_prefix_estimates_fewer_rows_than_the_pattern_says() -> None:
     assert found.entries >= found.rows >= 12
 
 
+def test_trap_06_a_row_named_by_its_key_is_one_row_through_any_other_key() -> None:
+    model = asked("find: Order, where: 'order_id = :o and user = :u and total > :t'")
+    found = matched(model, view(model, "user | total, order_id"))
+    assert found is not None
+    assert found.entries >= 1
+
+
 def test_trap_06_a_path_inside_a_key_is_no_join() -> None:
     model = model_of(SHOP, "p: { find: Item, where: 'order.order_id = :o', page: 5 }")
     (condition,) = model.patterns["p"].where
