@@ -11,13 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from keyplan.model.entity import EXPIRES, Entity, Role
-from keyplan.model.model import Model
+from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Compute, Condition, Literal, Order, Outer, Path, Pattern, Select, Term
 from keyplan.model.write import Write
 from keyplan.plan.design import Design, Objective
 from keyplan.plan.steps import Attach, Extend, Fold, Node, Plan, Search, WritePlan
 from keyplan.plan.view import Embed, Measure, Part, View
-from keyplan.store.places import path_of
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ class _Naive:
             self.copied[entity.name] = name
         if self.extras.copied_keys:
             for path in [path for path in copies if not path.endswith(EXPIRES)][:2]:
-                if not self.model.column(entity.name, path_of(self.model, entity.name, path)).type.is_ordered:
+                if not self.model.column(entity.name, path_of(path, self.model, entity.name)).type.is_ordered:
                     continue
                 behind = [one for one in copies if one.endswith(EXPIRES)]
                 holds = (*_held(entity, entity.key), path, *behind)

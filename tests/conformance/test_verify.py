@@ -11,7 +11,7 @@ import pytest
 from keyplan.engines.base import Span
 from keyplan.plan.edits import Edit
 from keyplan.plan.steps import Search
-from keyplan.store.fold import COUNT
+from keyplan.plan.view import COUNT
 from keyplan.store.places import Place
 from tests.conformance.conftest import Both
 from tests.conformance.pair import Pair

@@ -11,22 +11,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations, islice
 
-from keyplan.design.match import PRESENCE, RANGES, match
-from keyplan.design.needs import Need, select_paths, term_paths, wanted
+from keyplan.design.match import PRESENCE, match
+from keyplan.design.needs import Need, held_paths, select_paths
 from keyplan.design.statistics import CUT_SECONDS, Statistics
 from keyplan.engines.base import Kind
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import Compute, Condition, Literal, Path, Term
-from keyplan.plan.view import Embed, Measure, Part, View
+from keyplan.model.pattern import RANGES, Compute, Condition, Literal, Path, Term, term_paths
+from keyplan.plan.view import COUNT, Embed, Measure, Part, View
 
 MOST_SETS = 24
 """Equality sets kept per entity when closing under intersection."""
 MOST_CHAINS = 12
 SMALL_BYTES = 100_000
 """An entity whose rows take up less may be kept in one partition and read whole."""
-COUNT = "$count"
-"""The measure that every view with measures keeps: a group exists while it is above 0."""
 
 
 @dataclass
@@ -86,7 +84,7 @@ class Candidates:
         for columns in here.unique:
             parts = tuple(Part(column) for column in columns)
             indexes = [kind for kind in self.kept if kind.unique]
-            holds = _ordered(self.model, entity, {*columns, *here.key, *_expiry(self.model, entity)})
+            holds = held_paths(self.model, entity, {*columns, *here.key, *_expiry(self.model, entity)})
             if indexes:
                 self._add(View("", entity, indexes[0].name, (), parts, holds, unique=True))
                 continue
@@ -99,7 +97,7 @@ class Candidates:
     # keys
 
     def _shapes(self, entity: str, needs: list[Need]) -> list[Shape]:
-        family = self._family(entity, needs)
+        family = self._family(needs)
         shapes: dict[tuple[object, ...], Shape] = {}
         for need in needs:
             for sequence, cuts, where in self._sequences(entity, need, family):
@@ -118,7 +116,7 @@ class Candidates:
         size = sum(self.statistics.bytes(entity, Path((), column)) for column in stored)
         return any(kind.partitioned for kind in self.own) and self.statistics.rows(entity) * size <= SMALL_BYTES
 
-    def _family(self, entity: str, needs: list[Need]) -> list[frozenset[Part]]:
+    def _family(self, needs: list[Need]) -> list[frozenset[Part]]:
         """The equality sets of all needs, closed under intersection; small ones first."""
         sets: dict[frozenset[Part], None] = {}
         for need in needs:
@@ -269,7 +267,7 @@ class Candidates:
             if kind.holds_all:
                 if all(not path_of(part.path, model, entity).roles for part in (*partition, *sort)):
                     self._add(
-                        View("", entity, kind.name, partition, sort, _ordered(model, entity, keys), (), shape.where)
+                        View("", entity, kind.name, partition, sort, held_paths(model, entity, keys), (), shape.where)
                     )
                 continue
             probe = View("", entity, kind.name, partition, sort, here.stored, (), shape.where)
@@ -293,7 +291,7 @@ class Candidates:
                 copies = {text for text in held if path_of(text, model, entity).roles}
                 if exact and not kind.kept_by_engine and held == own and not copies:
                     continue
-                holds = _ordered(model, entity, set(held))
+                holds = held_paths(model, entity, set(held))
                 self._add(View("", entity, kind.name, partition, sort, holds, (), shape.where))
 
     def _copyable(self, entity: str, text: str) -> bool:
@@ -324,7 +322,7 @@ class Candidates:
             for roles in sets if kind.embeds else ():
                 for copied in (False, True):
                     embeds = tuple(self._embed(entity, role, needs, copied) for role in roles)
-                    holds = _ordered(model, entity, {*here.stored, *(copies if copied else ())})
+                    holds = held_paths(model, entity, {*here.stored, *(copies if copied else ())})
                     self._add(View("", entity, kind.name, parts, (), holds, embeds))
 
     def _embed(self, entity: str, name: str, needs: list[Need], copied: bool) -> Embed:
@@ -343,7 +341,7 @@ class Candidates:
                 if tree.role == name and copied:
                     asked, _ = select_paths(self.model, role.entity, tree.select)
                     copies |= {text for text in asked if self._copyable(role.entity, text)}
-        return Embed(name, role.entity, sort, _ordered(self.model, role.entity, set(child.stored) | copies))
+        return Embed(name, role.entity, sort, held_paths(self.model, role.entity, set(child.stored) | copies))
 
     # aggregates
 
@@ -474,10 +472,3 @@ def _changing_columns(model: Model) -> dict[str, set[str]]:
 
 def _expiry(model: Model, entity: str) -> set[str]:
     return {EXPIRES} if EXPIRES in model.entities[entity].columns else set()
-
-
-def _ordered(model: Model, entity: str, paths: set[str]) -> tuple[str, ...]:
-    """Paths with own columns first, in the order of the entity, then copies with the expiry of their rows."""
-    found = set(wanted(model, entity, paths))
-    own = [column for column in model.entities[entity].columns if column in found]
-    return (*own, *sorted(found - set(own)))

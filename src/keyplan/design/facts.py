@@ -10,7 +10,7 @@ from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Path
 from keyplan.model.types import Type
 from keyplan.model.values import average_bytes
-from keyplan.plan.view import COPIES, Embed, Part, View
+from keyplan.plan.view import COPIES, COUNT, Embed, Part, View
 
 FIXED_BYTES = {"int": 8, "decimal": 8, "float": 8, "bool": 1, "date": 10, "timestamp": 24, "uuid": 36, "ulid": 26}
 
@@ -89,7 +89,7 @@ class Facts:
         for measure in view.measures:
             values[measure.name] = 8.0
         if view.measures:
-            values["$count"] = 4.0
+            values[COUNT] = 4.0
         embeds: dict[str, EmbedFacts] = {}
         for embed in view.embeds:
             self._embed(entity, embed, "", 1.0, 1.0, embeds)

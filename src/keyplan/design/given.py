@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from keyplan.design.candidates import _ordered
 from keyplan.design.facts import Facts
-from keyplan.design.needs import select_paths, term_paths
+from keyplan.design.needs import held_paths, select_paths
 from keyplan.engines.base import Kind
 from keyplan.engines.work import CostModel, Rejection
 from keyplan.model.model import Model, path_of
+from keyplan.model.pattern import term_paths
 from keyplan.plan.design import Design
 from keyplan.plan.view import Embed, View
 from keyplan.plan.walk import searches
@@ -146,7 +146,7 @@ def _held(model: Model, locked: Design, entity: str, holds: tuple[str, ...]) -> 
     paths = {path for path in holds if _exists(model, entity, path)}
     if _whole_row(locked, entity) <= set(holds):
         paths |= set(model.entities[entity].stored)
-    return _ordered(model, entity, paths)
+    return held_paths(model, entity, paths)
 
 
 def _whole_row(locked: Design, entity: str) -> set[str]:

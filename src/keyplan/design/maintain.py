@@ -12,14 +12,14 @@ from math import ceil
 
 from keyplan.design.facts import Facts
 from keyplan.design.match import child_view
-from keyplan.design.needs import Need, dependents, row_of_role, term_paths, whole_row
-from keyplan.design.options import MANY_MORE, _embedded
+from keyplan.design.needs import Need, dependents, row_of_role, whole_row
+from keyplan.design.options import MANY_MORE
 from keyplan.design.statistics import ASSUMED_WORDS, Statistics
 from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, TouchWork, ViewFacts
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import Condition, Literal
+from keyplan.model.pattern import Literal, term_paths
 from keyplan.model.write import Write
 from keyplan.plan.view import COPIES, View
 
@@ -88,7 +88,7 @@ class Maintenance:
     def reach(self, view: View) -> set[str]:
         """The entities whose rows have something to do with the entries of a view."""
         behind = {self.model.entity_at(view.entity, chain) for chain in self._chains(view)}
-        return {view.entity, *(embed.entity for _, embed in _embedded(view.embeds)), *behind}
+        return {view.entity, *(embed.entity for _, embed in view.nested()), *behind}
 
     def effects(self, write: Write) -> list[Effect]:
         """The rows that one call changes, children included."""
@@ -127,7 +127,7 @@ class Maintenance:
             places: list[tuple[tuple[str, ...], View]] = []
             if effect.entity == view.entity:
                 places.append(((), view))
-            for at, embed in _embedded(view.embeds):
+            for at, embed in view.nested():
                 if embed.entity == effect.entity:
                     places.append((at, child_view(self.model, view, at)))
             for at, seen in places:
@@ -244,7 +244,7 @@ class Maintenance:
                     met = (default == value) == (condition.op == "=")
                     after = after / share if met else 0.0
             elif effect.kind == "update" and effect.entity == write.entity:
-                if _implied(write.condition, condition):
+                if condition in write.condition:
                     before = before / share
                 operand = write.sets.get(column)
                 if isinstance(operand, Literal):
@@ -331,10 +331,6 @@ class Maintenance:
             path = path_of(text, self.model, view.entity)
             found.setdefault(path.roles, set()).add(path.column)
         return found
-
-
-def _implied(known: tuple[Condition, ...], condition: Condition) -> bool:
-    return condition in known
 
 
 def _own_columns(model: Model, view: View) -> set[str]:

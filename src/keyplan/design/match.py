@@ -8,10 +8,9 @@ from keyplan.design.needs import Need
 from keyplan.design.statistics import CUT_SECONDS, Statistics
 from keyplan.engines.base import Kind
 from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import Condition, Order
+from keyplan.model.pattern import RANGES, Condition, Order
 from keyplan.plan.view import COPIES, Part, View
 
-RANGES = ("<", "<=", ">", ">=", "between", "begins_with")
 PRESENCE = ("=", "in", "!=", *RANGES, "contains", "present", "search")
 
 
@@ -97,7 +96,7 @@ def match(
                 spans *= part.ways
                 most_spans *= part.ways
             continue
-        found = _equality(by_key, part)
+        found = equality(by_key, part)
         if found is None:
             if position < fixed_parts and kind.partitioned:
                 bucket = _bucket(statistics, need.entity, by_key, part)
@@ -119,7 +118,7 @@ def match(
         position = len(parts)
     tail = parts[position:]
     if tail and not all_bound:
-        used.extend(condition for condition in _range(by_key, tail[0]) if condition not in used)
+        used.extend(condition for condition in bounds(by_key, tail[0]) if condition not in used)
     get = all_bound and (known_key or all(part.ways == 1 for part in parts))
     scan = not used and not get and not _is_small_partition(view, kind)
     if any(part.cut in ("each", "words") for part in tail):
@@ -131,8 +130,10 @@ def match(
     held = _held(model, kind, view)
     inside = tuple(condition for condition in left if _paths(condition) <= held)
     outside = tuple(condition for condition in left if not _paths(condition) <= held)
-    entries = statistics.matched(need.entity, (*used, *view.where), need.at_least)
-    rows = statistics.matched(need.entity, (*used, *view.where, *inside), need.at_least)
+    # Part of the conditions never finds fewer rows than all of them, which may name a single one.
+    least = max(need.at_least, 1.0) if statistics.fixes_one_row(need.entity, need.given) else need.at_least
+    entries = statistics.matched(need.entity, (*used, *view.where), least)
+    rows = statistics.matched(need.entity, (*used, *view.where, *inside), least)
     return Match(
         whole,
         at,
@@ -169,7 +170,8 @@ def _paths(condition: Condition) -> set[str]:
     return {str(condition.path), *(str(path) for path in condition.also)}
 
 
-def _equality(by_key: dict[tuple[str, str | None], list[Condition]], part: Part) -> Condition | None:
+def equality(by_key: dict[tuple[str, str | None], list[Condition]], part: Part) -> Condition | None:
+    """The condition that fixes one part: by its value, an element of its set, or a word of its text."""
     wanted = {"each": ("contains",), "words": ("search",)}.get(part.cut or "", ("=", "in"))
     cut = None if part.cut in ("each", "words") else part.cut
     for condition in by_key.get((part.path, cut), ()):
@@ -196,7 +198,7 @@ def _bucket(
     return None
 
 
-def _range(by_key: dict[tuple[str, str | None], list[Condition]], part: Part) -> list[Condition]:
+def bounds(by_key: dict[tuple[str, str | None], list[Condition]], part: Part) -> list[Condition]:
     """The conditions that bound one part: a between or begins_with, or one from below and one from above."""
     if part.ways > 1:
         return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from keyplan.design.candidates import measures_of
-from keyplan.design.match import _equality, _range
+from keyplan.design.match import bounds, equality
 from keyplan.design.needs import Need
 from keyplan.design.statistics import Statistics
 from keyplan.engines.base import Kind
@@ -46,7 +46,7 @@ def match_measures(model: Model, statistics: Statistics, kind: Kind, view: View,
         if part.ways > 1:
             spans *= part.ways
             continue
-        found = _equality(by_key, part) if get else None
+        found = equality(by_key, part) if get else None
         if found is not None:
             used.append(found)
             if found.op == "in":
@@ -56,7 +56,7 @@ def match_measures(model: Model, statistics: Statistics, kind: Kind, view: View,
             return None
         many = statistics.distinct(view.entity, path_of(part.path, model, view.entity), part.cut)
         if get:
-            ranged = _range(by_key, part)
+            ranged = bounds(by_key, part)
             if any(condition.cut != part.cut for condition in ranged):
                 return None
             used.extend(ranged)

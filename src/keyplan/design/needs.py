@@ -5,7 +5,7 @@ Patterns are needs; so is every lookup that a write makes. Options answer needs,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import ceil
@@ -13,7 +13,7 @@ from math import ceil
 from keyplan.design.statistics import Statistics
 from keyplan.model.entity import EXPIRES, Role
 from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import Compute, Condition, Group, Order, Outer, Path, Pattern, Select, Term
+from keyplan.model.pattern import Compute, Condition, Group, Order, Outer, Path, Pattern, Select, Term, term_paths
 
 
 @dataclass(frozen=True)
@@ -290,14 +290,6 @@ def extreme_row(model: Model, need: Need) -> Need | None:
     return replace(need, fold=None, given=given, order=order, limit=1)
 
 
-def term_paths(term: Term | None) -> set[Path]:
-    """The fields that an expression reads."""
-    if term is None:
-        return set()
-    found = {term.path} if term.path is not None else set()
-    return found | term_paths(term.left) | term_paths(term.right)
-
-
 def select_paths(model: Model, entity: str, select: Select) -> tuple[set[str], list[Tree]]:
     """A select as to-one paths and trees of children."""
     paths = set(select.columns)
@@ -314,6 +306,17 @@ def select_paths(model: Model, entity: str, select: Select) -> tuple[set[str], l
         paths.update(role.columns)
         trees.extend(Tree(f"{name}.{tree.role}", tree.select) for tree in below)
     return paths, trees
+
+
+def held_paths(model: Model, entity: str, paths: Iterable[str]) -> tuple[str, ...]:
+    """What a view holds for these paths: own columns in the order of the entity, then copies; expiries included."""
+    return in_order(model, entity, set(wanted(model, entity, paths)))
+
+
+def in_order(model: Model, entity: str, paths: Set[str]) -> tuple[str, ...]:
+    """Own columns first, in the order of the entity, then copies by name."""
+    own = [column for column in model.entities[entity].columns if column in paths]
+    return (*own, *sorted(paths - set(own)))
 
 
 def wanted(model: Model, entity: str, paths: Iterable[str]) -> tuple[str, ...]:

@@ -148,7 +148,7 @@ class Options:
                 self.measured[view.entity].append(view)
                 continue
             self.places[view.entity].append((view, ()))
-            for at, embed in _embedded(view.embeds):
+            for at, embed in view.nested():
                 if embed.limit is None:
                     self.places[embed.entity].append((view, at))
         self.goals: list[Goal] = []
@@ -553,10 +553,3 @@ def option_p99(option: Option) -> float:
 def goal_p99(goal: Goal) -> float:
     """The least p99 with which a goal can be reached."""
     return min((option_p99(option) for option in goal.options), default=0.0)
-
-
-def _embedded(embeds: Iterable[Embed], above: tuple[str, ...] = ()) -> Iterable[tuple[tuple[str, ...], Embed]]:
-    for embed in embeds:
-        at = (*above, embed.role)
-        yield at, embed
-        yield from _embedded(embed.embeds, at)

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from keyplan.model.types import Type
 
 CUTS = ("minute", "hour", "day", "week", "month", "year")
+RANGES = ("<", "<=", ">", ">=", "between", "begins_with")
+"""The operators that bound a value, so that an ordered key can answer them."""
 
 
 class Path(NamedTuple):
@@ -98,6 +100,14 @@ class Term:
     op: str = ""
     left: Term | None = None
     right: Term | None = None
+
+
+def term_paths(term: Term | None) -> set[Path]:
+    """The fields that an expression reads."""
+    if term is None:
+        return set()
+    found = {term.path} if term.path is not None else set()
+    return found | term_paths(term.left) | term_paths(term.right)
 
 
 @dataclass(frozen=True)

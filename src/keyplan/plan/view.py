@@ -13,12 +13,15 @@ An entry is a flat dict from path (`total`, `user.name`) to value. A path throug
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from keyplan.model.pattern import Condition, Term
 
 COPIES = "copies"
 """The cut of a part that spreads the reads of a hot entry: the entry is kept under every number below `ways`."""
+COUNT = "$count"
+"""The measure that every view with measures keeps: a group exists while it is above 0."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +94,6 @@ class View:
     """The key is the parts alone, without the entity's key: a second row with the same values is refused."""
     base: str = ""
     """Kept by the engine over the entries of this other view; empty if we keep it ourselves."""
-    packed: bool = False
-    """One partition is stored as one value."""
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -104,3 +105,14 @@ class View:
         for role in roles:
             here = next(embed for embed in here.embeds if embed.role == role)
         return here if isinstance(here, Embed) else None
+
+    def nested(self) -> Iterator[tuple[tuple[str, ...], Embed]]:
+        """Every embed of the view, at any depth, with the chain of roles that leads to it."""
+        return _nested(self.embeds, ())
+
+
+def _nested(embeds: Iterable[Embed], above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Embed]]:
+    for embed in embeds:
+        at = (*above, embed.role)
+        yield at, embed
+        yield from _nested(embed.embeds, at)

@@ -19,8 +19,9 @@ from keyplan.model.model import Model
 from keyplan.model.pattern import Order, Outer
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Attach, Drive, Extend, Fold, Intersect, Node, Search, Then
+from keyplan.plan.view import COUNT
 from keyplan.store.filter import Call, Row, compile_filter
-from keyplan.store.fold import COUNT, compile_fold
+from keyplan.store.fold import compile_fold
 from keyplan.store.order import Position, by_key, position_of, sort_rows
 from keyplan.store.pump import gather
 from keyplan.store.search import MOST_AT_ONCE, SearchNode, distinct

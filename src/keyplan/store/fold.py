@@ -11,10 +11,9 @@ from typing import Any
 from keyplan.errors import DesignError
 from keyplan.model.pattern import Compute, Group, Term
 from keyplan.model.values import truncate
-from keyplan.plan.view import Measure
+from keyplan.plan.view import COUNT, Measure
 
 Row = dict[str, Any]
-COUNT = "$count"
 EXACT = Context(prec=400)
 """Wide enough that sums and products of 18-digit decimals are never rounded."""
 
@@ -36,15 +35,6 @@ def compile_term(term: Term) -> Value:
         return None if a is None or b is None else calculate(a, b)
 
     return value
-
-
-def term_paths(term: Term | None) -> set[str]:
-    """The paths that an expression reads."""
-    if term is None:
-        return set()
-    if term.path is not None:
-        return {str(term.path)}
-    return term_paths(term.left) | term_paths(term.right)
 
 
 def _multiply(a: Any, b: Any) -> Any:

@@ -18,8 +18,9 @@ from keyplan.errors import ConflictError, DesignError, RangeError
 from keyplan.model.model import Model
 from keyplan.model.values import add
 from keyplan.plan.edits import Edit, Test
+from keyplan.plan.view import COUNT
 from keyplan.store.changes import Batch, RowChange, Work, differing_columns, merged
-from keyplan.store.fold import COUNT, minus, plus
+from keyplan.store.fold import minus, plus
 from keyplan.store.places import Place, Places, Watch
 from keyplan.store.rows import Key, Row, RowReader, World
 

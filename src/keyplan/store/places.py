@@ -13,29 +13,16 @@ from typing import Any
 
 from keyplan.engines.base import Kind
 from keyplan.errors import DesignError
-from keyplan.model.model import Model
-from keyplan.model.pattern import Path
+from keyplan.model.model import Model, path_of
+from keyplan.model.pattern import Path, term_paths
 from keyplan.plan.design import Design
-from keyplan.plan.view import COPIES, Embed, Measure, View
+from keyplan.plan.view import COPIES, COUNT, Embed, Measure, View
 from keyplan.store.filter import Call, Holds, compile_filter
-from keyplan.store.fold import COUNT, compile_term, term_paths
+from keyplan.store.fold import compile_term
 from keyplan.store.keys import Key, KeyPart, key_of
 
 Row = dict[str, Any]
 _ALWAYS = datetime(1, 1, 1, tzinfo=UTC)
-
-
-def path_of(model: Model, entity: str, text: str) -> Path:
-    """A path as it stands in a view, hidden columns included."""
-    roles: list[str] = []
-    rest = text
-    while rest not in model.entities[entity].columns:
-        name, _, rest = rest.partition(".")
-        if not rest or name not in model.entities[entity].roles:
-            raise DesignError(f"the design names a path '{text}' that the model does not have")
-        roles.append(name)
-        entity = model.entities[entity].roles[name].entity
-    return Path(tuple(roles), rest)
 
 
 @dataclass
@@ -135,11 +122,14 @@ def find_places(model: Model, design: Design, kinds: Mapping[str, Kind]) -> Plac
 
 def _levels(view: View) -> Iterator[tuple[tuple[str, ...], Embed | None]]:
     yield (), None
-    pending: list[tuple[tuple[str, ...], Embed]] = [((embed.role,), embed) for embed in view.embeds]
-    while pending:
-        at, embed = pending.pop(0)
-        yield at, embed
-        pending += [((*at, inner.role), inner) for inner in embed.embeds]
+    yield from view.nested()
+
+
+def _known_path(model: Model, entity: str, text: str) -> Path:
+    try:
+        return path_of(text, model, entity)
+    except KeyError:
+        raise DesignError(f"the design names a path '{text}' that the model does not have") from None
 
 
 def _place(
@@ -153,10 +143,10 @@ def _place(
         raise DesignError(f"view '{view.name}' embeds rows and has a condition, which cannot be kept true")
     decides = {path for part in key.parts for path in part.paths}
     decides |= {str(path) for condition in view.where for path in (condition.path, *condition.also)}
-    terms = set().union(*(term_paths(measure.term) for measure in view.measures)) if view.measures else set()
+    terms = {str(path) for measure in view.measures for path in term_paths(measure.term)}
     copies = tuple(
         path
-        for path in (path_of(model, key.entity, text) for text in dict.fromkeys((*holds, *sorted(decides | terms))))
+        for path in (_known_path(model, key.entity, text) for text in dict.fromkeys((*holds, *sorted(decides | terms))))
         if path.roles
     )
     references = {column for path in copies for column in entity.roles[path.roles[0]].columns}

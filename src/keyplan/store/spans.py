@@ -17,7 +17,7 @@ from typing import Any
 from keyplan.engines.base import Span
 from keyplan.errors import DesignError, UnsupportedError
 from keyplan.model.model import Model
-from keyplan.model.pattern import Condition, Order
+from keyplan.model.pattern import RANGES, Condition, Order
 from keyplan.model.types import Type
 from keyplan.model.values import truncate
 from keyplan.plan.shards import shard_of
@@ -27,7 +27,6 @@ from keyplan.store.filter import Call, Wanted, compile_operands
 from keyplan.store.keys import Key, KeyPart
 from keyplan.store.order import Position
 
-RANGES = ("<", "<=", ">", ">=", "between", "begins_with")
 MOST_BUCKETS = 10_000
 
 Values = Callable[[Call, Mapping[str, Any]], Sequence[Any]]

@@ -16,10 +16,10 @@ from keyplan.engines.base import Ask, Proc, Reader, Span
 from keyplan.model.entity import EXPIRES
 from keyplan.plan.edits import Edit
 from keyplan.plan.steps import Search
-from keyplan.plan.view import Part
+from keyplan.plan.view import COUNT, Part
 from keyplan.store.core import Core
 from keyplan.store.expiry import compile_alive, is_gone
-from keyplan.store.fold import COUNT, plus
+from keyplan.store.fold import plus
 from keyplan.store.places import Place
 from keyplan.store.rows import Key, Row, World
 

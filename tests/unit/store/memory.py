@@ -21,8 +21,8 @@ from keyplan.model.values import add, truncate
 from keyplan.plan.design import Design
 from keyplan.plan.edits import Edit, Test
 from keyplan.plan.steps import Search
-from keyplan.plan.view import View
-from keyplan.store.fold import COUNT, plus
+from keyplan.plan.view import COUNT, View
+from keyplan.store.fold import plus
 from keyplan.store.keys import Key, KeyPart, key_of
 
 CHUNK = 3

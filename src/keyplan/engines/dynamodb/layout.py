@@ -32,10 +32,9 @@ from keyplan.model.values import truncate, truncated_type
 from keyplan.plan.design import Design, Structure
 from keyplan.plan.intents import INTENT_MODEL, INTENT_VIEW
 from keyplan.plan.shards import shard_of
-from keyplan.plan.view import Embed, Measure, Part, View
+from keyplan.plan.view import COUNT, Embed, Measure, Part, View
 
 PK, SK, TTL = "PK", "SK", "ttl"
-COUNT = "$count"
 RECORD_TAG = "KEYPLAN"
 """The partition in which a table's own design is recorded; no view has it."""
 

@@ -12,14 +12,14 @@ from typing import Any
 
 from keyplan.data import Dataset
 from keyplan.data.dataset import NOW
-from keyplan.engines.dynamodb.layout import COUNT, PK, SK, Layout, Place, measure_type
+from keyplan.engines.dynamodb.layout import PK, SK, Layout, Place, measure_type
 from keyplan.engines.dynamodb.writes import Writer
 from keyplan.model.entity import Entity
 from keyplan.model.model import Model, path_of
 from keyplan.model.values import truncate, words
 from keyplan.plan.edits import Edit
 from keyplan.plan.shards import shard_of
-from keyplan.plan.view import COPIES, Measure, Part
+from keyplan.plan.view import COPIES, COUNT, Measure, Part
 from keyplan.reference.aggregate import term_value
 from keyplan.reference.arithmetic import summary
 from keyplan.reference.evaluate import matching

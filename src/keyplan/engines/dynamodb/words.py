@@ -13,12 +13,12 @@ from typing import Any
 from keyplan.engines.base import Access
 from keyplan.engines.dynamodb.layout import Place, layout
 from keyplan.model.model import Model
-from keyplan.model.pattern import Ago, Condition, Literal, Now, Operand, Outer, Param
+from keyplan.model.pattern import RANGES, Ago, Condition, Literal, Now, Operand, Outer, Param
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Search
 from keyplan.plan.view import COPIES, Part
 
-_RANGES = ("<", "<=", ">", ">=", "between", "begins_with", "=")
+_BOUNDS = (*RANGES, "=")
 
 
 def words(model: Model, design: Design, search: Search) -> str:
@@ -132,7 +132,7 @@ class _Reading:
                     return f"{{each word of {text}}}"
                 is_cut = part.cut not in (None, "each") and condition.cut is None
                 return f"{{{part.cut}({text})}}" if is_cut else f"{{{text}}}"
-        if enumerated and part.cut and any(condition.op in _RANGES for condition in self.on(part)):
+        if enumerated and part.cut and any(condition.op in _BOUNDS for condition in self.on(part)):
             return f"{{each {part.cut} of {part.path}}}"
         return None
 
@@ -141,7 +141,7 @@ class _Reading:
         sk = self.place.sk
         low, high = "", ""
         for condition in self.on(part):
-            if condition.op not in _RANGES:
+            if condition.op not in _BOUNDS:
                 continue
             self.used.append(condition)
             first, last = _operand(condition.operands[0]), _operand(condition.operands[-1])

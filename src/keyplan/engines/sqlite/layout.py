@@ -19,9 +19,8 @@ from keyplan.model.pattern import Condition, Literal, Path, Term
 from keyplan.model.types import Type
 from keyplan.model.values import truncated_type
 from keyplan.plan.design import Design, Structure
-from keyplan.plan.view import Measure, Part, View
+from keyplan.plan.view import COUNT, Measure, Part, View
 
-COUNT = "$count"
 ALL = "$all"
 """The key column of a view without parts (one group of everything): always ''."""
 

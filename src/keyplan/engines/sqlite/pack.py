@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 
 from keyplan.engines.sqlite.layout import (
-    COUNT,
     ROWID,
     ROWID_ALIAS,
     WITHOUT_ROWID,
@@ -19,7 +18,7 @@ from keyplan.engines.sqlite.limits import SMALL_ROW_BYTES
 from keyplan.model.model import Model
 from keyplan.model.values import average_bytes
 from keyplan.plan.design import Structure
-from keyplan.plan.view import View
+from keyplan.plan.view import COUNT, View
 
 DESIGN_TABLE = "keyplan_design"
 
