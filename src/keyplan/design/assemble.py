@@ -7,16 +7,16 @@ from dataclasses import replace
 
 from keyplan.design.build import Built, homes_inside, is_home
 from keyplan.design.describe import plan_steps, write_steps
-from keyplan.design.needs import Need, dependents, wanted, whole_row
-from keyplan.design.options import Goal, Option
-from keyplan.design.problem import INFEASIBLE, Evaluation, Root, coupling_cost, evaluate
+from keyplan.design.needs import Need, dependents, in_order, wanted
+from keyplan.design.options import Goal, Option, Sub
+from keyplan.design.problem import INFEASIBLE, Root, coupling_cost, evaluate
 from keyplan.design.solve import Solution
-from keyplan.engines.base import Engine, Kind
+from keyplan.engines.base import Engine
 from keyplan.engines.work import Load
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
 from keyplan.model.pattern import Order, Outer, Path, Select
-from keyplan.plan.design import Design, Finding, Objective, Structure, Unserved, ViewFigures
+from keyplan.plan.design import Design, Finding, Objective, Unserved, ViewFigures
 from keyplan.plan.steps import (
     Attach,
     Drive,
@@ -48,21 +48,13 @@ class Assembly:
         self.chosen = {name: built.problem.views[name] for name in order}
         self.evaluation = evaluate(built.problem, set(solution.chosen))
         self.homes = self._homes()
-        self.names = _names(model, self.chosen, {name for name, _ in self.homes.values()}, engine.kinds)
+        self.names = _names(model, self.chosen, {name for name, _ in self.homes.values()})
 
     def design(self, seconds: float, unserved: Mapping[str, Unserved]) -> Design:
         """The whole design."""
         problem = self.built.problem
         views = {self.names[old]: self._named(view) for old, view in self.chosen.items()}
-        plans = {}
-        for root in problem.roots:
-            if root.kind == "pattern":
-                plans[root.name] = self._plan(root.name, root.goal)
-        for root in problem.roots:
-            if root.kind == "target":
-                plan = plans[root.name]
-                figures = _one_after_other(self._call(root.goal), plan.figures)
-                plans[root.name] = replace(plan, target=self.node(root.goal), figures=figures)
+        plans = self._plans()
         homes = {entity: (self.names[name], at) for entity, (name, at) in self.homes.items()}
         writes = {name: self._write(name) for name in self.model.writes if name not in unserved}
         loads = [Load(name, self.model.patterns[name].traffic, plan.figures.units) for name, plan in plans.items()]
@@ -91,7 +83,7 @@ class Assembly:
             writes,
             objective,
             self._figures(),
-            self._findings(structures),
+            self._findings(),
             dict(unserved),
             settings,
         )
@@ -142,6 +134,17 @@ class Assembly:
 
     # plans
 
+    def _plans(self) -> dict[str, Plan]:
+        """A plan per pattern; that of a rank has the read of its target in it."""
+        roots = self.built.problem.roots
+        plans = {root.name: self._plan(root.name, root.goal) for root in roots if root.kind == "pattern"}
+        for root in roots:
+            if root.kind == "target":
+                plan = plans[root.name]
+                figures = _one_after_other(self._call(root.goal), plan.figures)
+                plans[root.name] = replace(plan, target=self.node(root.goal), figures=figures)
+        return plans
+
     def node(self, goal: Goal) -> Node:
         """The plan of a goal, by the options that the evaluation chose."""
         option = self.evaluation.choice[goal.number]
@@ -174,25 +177,13 @@ class Assembly:
         # A value of a row that has expired is missing: its expiry is needed wherever a value behind a role is used.
         used = {*held, *(str(condition.path) for condition in found.given if not condition.path.column.startswith("$"))}
         held |= {text for text in wanted(self.model, need.entity, used) if text.endswith(EXPIRES)}
-        reachable = self._reachable(view, found.at)
-        adds = []
         for sub in option.subs:
-            plan = self.node(sub.goal)
-            order: tuple[Order, ...] = ()
-            limit = None
-            role = sub.role
-            if sub.what == "computed":
-                role = sub.role.rpartition(".")[0]
             if not sub.under and not sub.early:
                 # What the nested plan takes from the row has to be there.
                 for condition in sub.goal.need.given:
                     held |= {operand.path for operand in condition.operands if isinstance(operand, Outer)}
-            if sub.what == "children":
-                assert sub.select is not None
-                order = self._total(sub.goal.need.entity, sub.select.order)
-                limit = sub.select.limit
-            adds.append(Attach(role, plan, sub.what == "children", sub.under, order, limit, sub.early))
-        takes = tuple(text for text in self._in_order(need.entity, held) if text in reachable)
+        reachable = self._reachable(view, found.at)
+        takes = tuple(text for text in in_order(self.model, need.entity, held) if text in reachable)
         search = Search(
             self.names[view.name],
             found.at,
@@ -203,9 +194,19 @@ class Assembly:
             found.descending,
             found.order,
         )
-        if adds:
-            return Extend(search, tuple(adds), found.left)
-        return search
+        if not option.subs:
+            return search
+        return Extend(search, tuple(self._attach(sub) for sub in option.subs), found.left)
+
+    def _attach(self, sub: Sub) -> Attach:
+        """The plan of what a search lacks, and where its answer goes."""
+        plan = self.node(sub.goal)
+        if sub.what == "children":
+            assert sub.select is not None
+            order = self._total(sub.goal.need.entity, sub.select.order)
+            return Attach(sub.role, plan, True, sub.under, order, sub.select.limit, sub.early)
+        role = sub.role.rpartition(".")[0] if sub.what == "computed" else sub.role
+        return Attach(role, plan, under=sub.under, early=sub.early)
 
     def _children(self, entity: str, role: str, select: Select) -> Select:
         """What is taken of embedded children: what is selected, and what fetching the rest needs."""
@@ -215,8 +216,8 @@ class Assembly:
             step = child.roles[name]
             if not step.many:
                 columns |= set(step.columns)
-        if "$expires" in child.columns:
-            columns.add("$expires")
+        if EXPIRES in child.columns:
+            columns.add(EXPIRES)
         return replace(select, columns=tuple(c for c in child.columns if c in columns))
 
     def _reachable(self, view: View, at: tuple[str, ...]) -> set[str]:
@@ -225,10 +226,6 @@ class Assembly:
             return set(embed.holds)
         stored = self.model.entities[view.entity].stored if self.engine.kinds[view.kind].holds_all else ()
         return {*view.holds, *stored}
-
-    def _in_order(self, entity: str, paths: set[str]) -> list[str]:
-        own = [column for column in self.model.entities[entity].columns if column in paths]
-        return [*own, *sorted(paths - set(own))]
 
     def _measure(self, need: Need, option: Option) -> Node:
         assert need.fold is not None
@@ -262,8 +259,7 @@ class Assembly:
         cost = option.cost.cost + sum(figures.cost for _, figures in below)
         units = dict(option.cost.units)
         for _, figures in below:
-            for unit, amount in figures.units.items():
-                units[unit] = units.get(unit, 0.0) + amount
+            _add_units(units, figures.units)
         early = [figures for sub, figures in below if sub.early]
         late = [figures for sub, figures in below if not sub.early]
         own_trips = 1 if option.view is not None else 0
@@ -289,83 +285,77 @@ class Assembly:
     # lookups that the store makes by itself
 
     def _whole_row(self, entity: str) -> Node:
-        goal = self.built.whole_rows[entity]
-        priced = evaluate_goal(self.built, self.solution, goal)
-        if priced is None:
-            return self._scan(whole_row(self.model, entity))
-        self.evaluation.choice.update(priced.choice)
+        return self._lookup(self.built.whole_rows[entity])
+
+    def _lookup(self, goal: Goal) -> Node:
+        """The best plan of one more goal under the choice that is made."""
+        problem = replace(self.built.problem, roots=[Root("lookup", "old", goal, 0.0)], required=[], rates={})
+        found = evaluate(problem, set(self.solution.chosen))
+        if found.cost == INFEASIBLE or goal.number not in found.choice:
+            return self._scan(goal.need)
+        self.evaluation.choice.update(found.choice)
         return self.node(goal)
 
     def _scan(self, need: Need) -> Node:
         """Reads a whole home and filters: what `load` and `verify` fall back on where no pattern needed better."""
         name, at = self.homes[need.entity]
-        takes = tuple(self._in_order(need.entity, set(need.wants)))
+        takes = in_order(self.model, need.entity, set(need.wants))
         return Search(self.names[name], at, (), need.given, takes)
 
     def _dependents(self) -> dict[str, Node]:
+        """Per to-one role: how the rows that it leads from are found."""
         found: dict[str, Node] = {}
         for entity in self.model.entities.values():
             for role in entity.roles.values():
-                if role.many:
-                    continue
-                goal = self.built.options.root(dependents(self.model, entity.name, role.name), None)
-                priced = evaluate_goal(self.built, self.solution, goal)
-                label = f"{entity.name}.{role.name}"
-                if priced is None:
-                    found[label] = self._scan(goal.need)
-                else:
-                    self.evaluation.choice.update(priced.choice)
-                    found[label] = self.node(goal)
+                if not role.many:
+                    goal = self.built.options.root(dependents(self.model, entity.name, role.name), None)
+                    found[f"{entity.name}.{role.name}"] = self._lookup(goal)
         return found
 
     # writes
 
     def _write(self, name: str) -> WritePlan:
         problem = self.built.problem
-        transaction = problem.costs.transactional and problem.is_transaction(name, self.chosen)
-        factor = 2.0 if transaction else 1.0
-        touches = []
-        cost = 0.0
+        touches = self._touches(name)
+        lookups = [root for root in problem.roots if root.name == name and root.applies(self.chosen)]
+        cost = sum((touch.cost for touch in touches), 0.0)
         units: dict[str, float] = {}
-        requests = 1.0
+        for touch in touches:
+            _add_units(units, touch.units)
+        requests, trips, p99 = 1.0, 1, 0.0
+        for root in lookups:
+            figures = self._call(root.goal)
+            times = root.rate / problem.rates[name] if problem.rates[name] else 1.0
+            cost += figures.cost * times
+            _add_units(units, figures.units, times)
+            trips = max(trips, 1 + figures.trips)
+            requests += figures.requests * times
+            p99 = max(p99, figures.p99_ms)
+        figures = Figures(requests, trips, sum(t.puts + t.deletes for t in touches), 0.0, units, cost, p99)
+        find = next((self.node(root.goal) for root in lookups if root.kind == "find"), None)
+        reads_row = any(root.kind == "old" for root in lookups)
+        return WritePlan(tuple(touches), find, reads_row, "atomic", figures, write_steps(self, name, touches))
+
+    def _touches(self, name: str) -> list[Touch]:
+        """What one call of a write does to each view; in a transaction, our own entries cost twice as much."""
+        problem = self.built.problem
+        transaction = problem.costs.transactional and problem.is_transaction(name, self.chosen)
+        touches = []
         for view in self.chosen:
             for part in problem.upkeep.get((name, view), ()):
                 work = part.work
                 puts = work.puts + work.patches + work.moves + work.adds
                 deletes = work.deletes + work.moves
-                times = factor if part.entries else 1.0
-                if not (puts or deletes):
-                    continue
-                own = {unit: amount * times for unit, amount in part.cost.units.items()}
-                touches.append(Touch(self.names[view], puts, deletes, own, part.cost.cost * times))
-                cost += part.cost.cost * times
-                for unit, amount in own.items():
-                    units[unit] = units.get(unit, 0.0) + amount
-        find: Node | None = None
-        reads_row = False
-        trips, p99 = 1, 0.0
-        for root in problem.roots:
-            if root.name != name or not (root.always or root.demanded_by & set(self.chosen)):
-                continue
-            if root.kind == "find":
-                find = self.node(root.goal)
-            reads_row = reads_row or root.kind == "old"
-            figures = self._call(root.goal)
-            times = root.rate / problem.rates[name] if problem.rates[name] else 1.0
-            cost += figures.cost * times
-            for unit, amount in figures.units.items():
-                units[unit] = units.get(unit, 0.0) + amount * times
-            trips = max(trips, 1 + figures.trips)
-            requests += figures.requests * times
-            p99 = max(p99, figures.p99_ms)
-        figures = Figures(requests, trips, sum(t.puts + t.deletes for t in touches), 0.0, units, cost, p99)
-        steps = write_steps(self, name, touches)
-        return WritePlan(tuple(touches), find, reads_row, "atomic", figures, steps)
+                if puts or deletes:
+                    times = 2.0 if transaction and part.entries else 1.0
+                    units = {unit: amount * times for unit, amount in part.cost.units.items()}
+                    touches.append(Touch(self.names[view], puts, deletes, units, part.cost.cost * times))
+        return touches
 
     # figures
 
-    def _figures(self) -> dict[str, ViewFigures]:
-        problem = self.built.problem
+    def _users(self) -> dict[str, list[str]]:
+        """Per view: the patterns and writes whose plans come to it."""
         users: dict[str, list[str]] = {name: [] for name in self.chosen}
 
         def walk(goal: Goal, name: str) -> None:
@@ -375,9 +365,14 @@ class Assembly:
             for sub in option.subs:
                 walk(sub.goal, name)
 
-        for root in problem.roots:
-            if root.always or root.demanded_by & set(self.chosen):
+        for root in self.built.problem.roots:
+            if root.applies(self.chosen):
                 walk(root.goal, root.name)
+        return users
+
+    def _figures(self) -> dict[str, ViewFigures]:
+        problem = self.built.problem
+        users = self._users()
         found = {}
         for name, view in self.chosen.items():
             facts = problem.facts[name]
@@ -390,7 +385,7 @@ class Assembly:
             )
         return found
 
-    def _findings(self, structures: tuple[Structure, ...]) -> tuple[Finding, ...]:
+    def _findings(self) -> tuple[Finding, ...]:
         found = list(self.built.statistics.findings())
         found += [Finding("note", "model", text) for text in self.model.warnings]
         problem = self.built.problem
@@ -403,7 +398,8 @@ class Assembly:
 
 def _one_after_other(first: Figures, then: Figures) -> Figures:
     """What two reads take together; the rows are those of the second."""
-    units = {unit: first.units.get(unit, 0.0) + then.units.get(unit, 0.0) for unit in {**first.units, **then.units}}
+    units = dict(first.units)
+    _add_units(units, then.units)
     return Figures(
         first.requests + then.requests,
         first.trips + then.trips,
@@ -415,14 +411,12 @@ def _one_after_other(first: Figures, then: Figures) -> Figures:
     )
 
 
-def evaluate_goal(built: Built, solution: Solution, goal: Goal) -> Evaluation | None:
-    """The best plan of one more goal under a solution, or None if it has none."""
-    problem = replace(built.problem, roots=[Root("lookup", "old", goal, 0.0)], required=[], rates={})
-    found = evaluate(problem, set(solution.chosen))
-    return None if found.cost == INFEASIBLE or goal.number not in found.choice else found
+def _add_units(total: dict[str, float], units: Mapping[str, float], times: float = 1.0) -> None:
+    for unit, amount in units.items():
+        total[unit] = total.get(unit, 0.0) + amount * times
 
 
-def _names(model: Model, views: Mapping[str, View], homes: set[str], kinds: Mapping[str, Kind]) -> dict[str, str]:
+def _names(model: Model, views: Mapping[str, View], homes: set[str]) -> dict[str, str]:
     """Readable names, unique within the design: `Order`, `Order by user, created_at`."""
     taken: set[str] = set()
     names = {}

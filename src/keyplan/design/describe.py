@@ -77,7 +77,7 @@ def write_steps(assembly: Assembly, name: str, touches: Sequence[Touch]) -> tupl
     """The lookups of a write, then what it writes."""
     steps: list[Mapping[str, Any]] = []
     for root in assembly.built.problem.roots:
-        if root.name == name and (root.always or root.demanded_by & set(assembly.chosen)):
+        if root.name == name and root.applies(assembly.chosen):
             before = len(steps)
             _walk(assembly, root.goal, steps)
             for number in range(before, len(steps)):

@@ -6,7 +6,7 @@ programming, and both must agree.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -31,6 +31,10 @@ class Root:
     demanded_by: set[str] = field(default_factory=set)
     """Names of the views that make a write need this lookup."""
     label: str = ""
+
+    def applies(self, chosen: Iterable[str]) -> bool:
+        """Whether it has to be reached under this choice of views."""
+        return self.always or not self.demanded_by.isdisjoint(chosen)
 
 
 @dataclass
@@ -186,7 +190,7 @@ def evaluate(problem: Problem, chosen: set[str], known: Mapping[int, float] = Ma
             total = INFEASIBLE
     total += coupling_cost(problem.couplings, chosen)
     for root in problem.roots:
-        if not root.always and not root.demanded_by & chosen:
+        if not root.applies(chosen):
             continue
         cost = price(root.goal)
         if cost == INFEASIBLE:
