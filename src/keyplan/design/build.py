@@ -10,6 +10,7 @@ from types import MappingProxyType
 from keyplan.design.candidates import Candidates
 from keyplan.design.facts import Facts
 from keyplan.design.given import identity, view_key
+from keyplan.design.goals import Goal, Heat, goal_p99
 from keyplan.design.maintain import Maintenance, Upkeep
 from keyplan.design.match import match
 from keyplan.design.needs import (
@@ -28,7 +29,7 @@ from keyplan.design.needs import (
     wanted,
     whole_row,
 )
-from keyplan.design.options import Goal, Heat, Options, goal_p99
+from keyplan.design.options import Options
 from keyplan.design.problem import Problem, Root
 from keyplan.design.statistics import Statistics, peak_rate, zipf_top
 from keyplan.engines.base import Engine, Kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from keyplan.design.options import Goal
+from keyplan.design.goals import Goal
 from keyplan.model.pattern import Ago, Condition, Literal, Now, Operand, Order, Outer, Param
 from keyplan.plan.steps import Touch
 

@@ -13,8 +13,8 @@ from math import ceil
 from keyplan.design.facts import Facts
 from keyplan.design.match import child_view
 from keyplan.design.needs import Need, dependents, row_of_role, whole_row
-from keyplan.design.options import MANY_MORE
 from keyplan.design.statistics import ASSUMED_WORDS, Statistics
+from keyplan.design.ways import MANY_MORE
 from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, TouchWork, ViewFacts
 from keyplan.model.entity import EXPIRES

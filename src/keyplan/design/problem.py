@@ -10,8 +10,8 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from keyplan.design.goals import Goal, Option
 from keyplan.design.maintain import Upkeep
-from keyplan.design.options import Goal, Option
 from keyplan.engines.work import CostModel, Couplings, LinearRow, ViewFacts
 from keyplan.plan.view import View
 

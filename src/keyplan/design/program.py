@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from keyplan.design.options import Goal
+from keyplan.design.goals import Goal
 from keyplan.design.problem import Problem
 
 INF = float("inf")

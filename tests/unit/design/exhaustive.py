@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy
 
-from keyplan.design.options import Goal, Option, Sub
+from keyplan.design.goals import Goal, Option, Sub
 from keyplan.design.problem import INFEASIBLE, Problem, evaluate
 from keyplan.engines.work import Couplings, LinearRow
 

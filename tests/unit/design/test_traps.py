@@ -6,8 +6,9 @@ import pytest
 
 from keyplan.design.build import build_problem
 from keyplan.design.facts import Facts
+from keyplan.design.goals import Goal, Option
 from keyplan.design.needs import driven, need_of_pattern, present_then_missing
-from keyplan.design.options import Goal, Option, Options
+from keyplan.design.options import Options
 from keyplan.design.statistics import Statistics
 from keyplan.engines import get_engine
 from keyplan.engines.work import Cost, Work

@@ -1,0 +1,95 @@
+"""The graph that is searched for a design: goals, the options to reach each, and the goals that these raise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import floor, log10
+from typing import NamedTuple
+
+from keyplan.design.match import Match
+from keyplan.design.measure import MeasureMatch
+from keyplan.design.needs import Need
+from keyplan.engines.work import Cost
+from keyplan.model.pattern import Select
+from keyplan.plan.view import View
+
+NO_LIMIT_MS = 1e9
+
+
+class Heat(NamedTuple):
+    """How often per second, at the peak, something is asked for, and the share of it that is the same."""
+
+    per_second: float
+    share: float
+
+
+@dataclass
+class Sub:
+    """A goal that an option raises, and what its answer is for."""
+
+    goal: Goal
+    role: str = ""
+    """The role chain that it fills in; empty: the row's own missing columns; for a computed column its name."""
+    what: str = "row"
+    """row, children, computed, outer, inner, rows, first, second, part."""
+    under: tuple[str, ...] = ()
+    select: Select | None = None
+    early: bool = False
+    """Its conditions do not depend on the row, so that it runs in the same round trip as the search."""
+
+
+@dataclass
+class Option:
+    """One way to reach a goal."""
+
+    kind: str
+    """search, measure, fold, drive, then, intersect."""
+    view: View | None
+    cost: Cost
+    requests: float
+    rows: float
+    """Rows that it delivers per execution."""
+    entries: float = 0.0
+    bytes: float = 0.0
+    match: Match | None = None
+    measure: MeasureMatch | None = None
+    subs: tuple[Sub, ...] = ()
+    along: Mapping[str, Select] = field(default_factory=dict)
+    sorted: bool = False
+    by_outer: bool = False
+    """drive: the order is that of the outer rows."""
+
+
+@dataclass
+class Goal:
+    """A need in its place: how often it occurs per call of its root, and how much time is left for it."""
+
+    need: Need
+    times: float
+    budget_ms: float
+    options: list[Option] = field(default_factory=list)
+    rejections: list[str] = field(default_factory=list)
+    number: int = -1
+
+
+def coarse(milliseconds: float) -> float:
+    """A time budget with two digits, rounded down: goals that differ by less are one goal."""
+    if milliseconds <= 0 or milliseconds >= NO_LIMIT_MS:
+        return milliseconds
+    step = 10.0 ** (floor(log10(milliseconds)) - 1)
+    return floor(milliseconds / step + 1e-9) * step
+
+
+def option_p99(option: Option) -> float:
+    """The least p99 with which an option can be carried out."""
+    early = [goal_p99(sub.goal) for sub in option.subs if sub.early]
+    late = [goal_p99(sub.goal) for sub in option.subs if not sub.early]
+    if option.kind in ("drive", "then"):
+        return sum(late)
+    return max([option.cost.p99_ms, *early]) + max(late, default=0.0)
+
+
+def goal_p99(goal: Goal) -> float:
+    """The least p99 with which a goal can be reached."""
+    return min((option_p99(option) for option in goal.options), default=0.0)

@@ -1,0 +1,289 @@
+"""Ways: every view that can answer a need, with what it costs, what comes along and what has to be fetched besides.
+
+A way does not depend on where a need arises: not on how often, nor on how much time is left. So it is worked out once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+
+from keyplan.design.match import Match, match
+from keyplan.design.needs import (
+    Need,
+    Tree,
+    computed_needs,
+    row_by_key,
+    row_of_role,
+    rows_of_role,
+    select_paths,
+    wanted,
+)
+from keyplan.design.statistics import Statistics
+from keyplan.engines.base import Kind
+from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
+from keyplan.model.model import Model, path_of
+from keyplan.model.pattern import Condition, Outer, Select
+from keyplan.plan.view import Embed, View
+
+SIZE_BIAS = 1.25
+"""How much larger than the mean a partition is that a call happens to read: calls follow the rows."""
+MANY_MORE = 3.0
+"""Where a pattern states its `rows`, a slow call is taken to match this many times as many."""
+
+
+@dataclass(frozen=True)
+class Extra:
+    """Something that a view lacks of what is wanted: a need of its own, so often per row."""
+
+    role: str
+    what: str
+    need: Need
+    times: float
+    under: tuple[str, ...] = ()
+    select: Select | None = None
+    early: bool = False
+
+
+@dataclass(frozen=True)
+class Way:
+    """A view that can answer a need: everything about it that does not depend on where the need arises."""
+
+    match: Match
+    along: Mapping[str, Select]
+    extras: tuple[Extra, ...]
+    work: Work
+    cost: Cost
+    entries: float
+    rows: float
+
+
+class Ways:
+    """Finds the ways of one design problem, each need's once."""
+
+    def __init__(
+        self,
+        model: Model,
+        statistics: Statistics,
+        kinds: Mapping[str, Kind],
+        costs: CostModel,
+        views: Sequence[View],
+        facts: Mapping[str, ViewFacts],
+    ) -> None:
+        self.model = model
+        self.statistics = statistics
+        self.kinds = kinds
+        self.costs = costs
+        self.facts = facts
+        self._places: dict[str, list[tuple[View, tuple[str, ...]]]] = {name: [] for name in model.entities}
+        for view in views:
+            if view.measures:
+                continue
+            self._places[view.entity].append((view, ()))
+            for at, embed in view.nested():
+                if embed.limit is None:
+                    self._places[embed.entity].append((view, at))
+        self._prepared: dict[Need, tuple[list[Way], list[str]]] = {}
+
+    def of(self, need: Need) -> tuple[list[Way], list[str]]:
+        """The ways to answer a need, and why other views are none."""
+        if need not in self._prepared:
+            ways: list[Way] = []
+            refused: list[str] = []
+            for view, at in self._places[need.entity]:
+                way = self._way(need, view, at, refused)
+                if way is not None:
+                    ways.append(way)
+            self._prepared[need] = (ways, refused)
+        return self._prepared[need]
+
+    def _way(self, need: Need, view: View, at: tuple[str, ...], refused: list[str]) -> Way | None:
+        found = match(self.model, self.statistics, self.kinds[view.kind], view, need, at)
+        if found is None:
+            return None
+        if any(self.model.is_many(need.entity, c.path.roles) for c in (*found.filter, *found.left)):
+            return None
+        facts = self.facts[view.name]
+        entries, rows = self._reads(need, found)
+        # An exact page of an ordered view is bounded; anything else may have to read its whole partition.
+        page = need.limit if found.ordered and not found.left and not found.filter else None
+        most = float(page) if page is not None else max(entries / found.spans, 1.0 if found.get else found.most)
+        if need.at_least and page is None:
+            most = min(most, max(entries, need.at_least) * MANY_MORE)
+        if found.scan and not self.costs.scans(facts, most):
+            refused.append(f"only a scan of {facts.rows:.3g} rows of '{need.entity}' would find them")
+            return None
+        lacking = self._lacking(need, found, rows)
+        children = self._children(need, found, rows)
+        if lacking is None or children is None:
+            return None
+        along, fetched = children
+        work = Work(
+            view,
+            facts,
+            found.get,
+            found.spans,
+            1.0 if found.get else entries / found.spans,
+            1.0 if found.get else most,
+            self.costs.entry_bytes(view, facts, at),
+            need.strong,
+            not found.missing and set(need.wants) <= set(view.holds),
+            found.scan,
+            at,
+            tuple(along),
+            not found.get and not (page is not None and entries >= page),
+        )
+        extras = tuple(self._soon(need, extra) for extra in (*lacking, *fetched))
+        return Way(found, along, extras, work, self.costs.read(work), entries, rows)
+
+    def _reads(self, need: Need, found: Match) -> tuple[float, float]:
+        """The entries that one execution reads, and the rows among them that pass the conditions tested there."""
+        entries, rows = found.entries, found.rows
+        if need.limit is None:
+            return entries, rows
+        if not found.ordered:
+            # Only a page is wanted, but all of it has to be read to be sorted: larger ones are read more often.
+            return entries * SIZE_BIAS, rows * SIZE_BIAS
+        total = self.statistics.matched(need.entity, need.given, need.at_least)
+        keep_after = total / rows if found.left and rows else 1.0
+        keep_inside = rows / entries if entries else 1.0
+        rows = min(rows, need.limit / max(keep_after, 1e-9))
+        per_span = min(entries / found.spans, rows / max(keep_inside, 1e-9))
+        return min(entries, per_span * found.spans), rows
+
+    # what has to be fetched besides
+
+    def _lacking(self, need: Need, found: Match, rows: float) -> list[Extra] | None:
+        """The columns and values behind roles that the view does not hold; None if they cannot be fetched from it."""
+        model = self.model
+        here = model.entities[need.entity]
+        asked = set(found.missing)
+        for condition in found.left:
+            asked |= {str(path) for path in (condition.path, *condition.also)}
+        asked -= set(found.view.holds) if not found.at else set()
+        computed = {text for text in asked if text in here.columns and here.columns[text].computed is not None}
+        own = {text for text in asked - computed if text in here.columns}
+        behind = asked - own - computed
+        extras: list[Extra] = []
+        if own:
+            # The row's own home has to be read: everything that hangs on it comes with it.
+            fixed = {c.path.column for c in need.given if c.op == "=" and not c.path.roles and c.cut is None}
+            if set(here.key) <= fixed:
+                return None  # the key is known: reading the row at once is never dearer
+            extras.append(Extra("", "row", row_by_key(model, need.entity, own | behind, strong=need.strong), rows))
+        else:
+            reachable = self._reachable(found)
+            for name, inner in self._by_role(need.entity, behind):
+                role = here.roles[name]
+                if role.many or not set(role.columns) <= reachable:
+                    return None
+                times = rows * self.statistics.present(need.entity, role.columns[0])
+                extras.extend(self._behind(need.entity, name, inner, need.strong, times, ()))
+        for together, inner_need in computed_needs(model, need.entity, computed, need.strong):
+            extras.append(Extra(", ".join(together), "computed", inner_need, rows))
+        return extras
+
+    def _reachable(self, found: Match) -> set[str]:
+        """The paths that a read of the view, or of what it embeds, can deliver."""
+        embed = found.view.embed_at(found.at)
+        if embed is not None:
+            return set(embed.holds)
+        stored = self.model.entities[found.view.entity].stored if self.kinds[found.view.kind].holds_all else ()
+        return {*found.view.holds, *stored}
+
+    def _by_role(self, entity: str, paths: Set[str]) -> Iterator[tuple[str, set[str]]]:
+        """Paths by the role that they begin with, as seen from the row behind it."""
+        for name in sorted({path_of(text, self.model, entity).roles[0] for text in paths}):
+            yield name, {text[len(name) + 1 :] for text in paths if text.startswith(name + ".")}
+
+    def _children(self, need: Need, found: Match, rows: float) -> tuple[dict[str, Select], list[Extra]] | None:
+        """The children that come along with the rows, and those that have to be fetched; None if that cannot be."""
+        along: dict[str, Select] = {}
+        extras: list[Extra] = []
+        at = found.view.embed_at(found.at)
+        embeds = {embed.role: embed for embed in (at or found.view).embeds}
+        for tree in need.trees:
+            embed = embeds.get(tree.role)
+            if embed is None or embed.limit is not None:
+                extras.append(Extra(tree.role, "children", self._child_rows(need, tree), rows, (), tree.select))
+                continue
+            under = self._under(need, tree.role, tree.select, embed, rows)
+            if under is None:
+                return None
+            along[tree.role] = tree.select
+            extras.extend(under)
+        return along, extras
+
+    def _child_rows(self, need: Need, tree: Tree) -> Need:
+        *above, role = tree.role.split(".")
+        owner = self.model.entity_at(need.entity, tuple(above))
+        child = rows_of_role(self.model, owner, role, tree.select, need.strong)
+        if not above:
+            return child
+        prefix = ".".join(above)
+        return replace(child, given=tuple(self._outer_through(need.entity, prefix, c) for c in child.given))
+
+    def _behind(
+        self, entity: str, role: str, paths: set[str], strong: bool, times: float, under: tuple[str, ...]
+    ) -> Iterable[Extra]:
+        """The row behind a to-one role; its computed columns depend on the key alone and need no row."""
+        target = self.model.entities[self.model.entities[entity].roles[role].entity]
+        computed = {text for text in paths if text in target.columns and target.columns[text].computed is not None}
+        for together, need in computed_needs(self.model, target.name, computed, strong):
+            given = tuple(self._outer_through(entity, role, condition) for condition in need.given)
+            label = together[0] if len(together) == 1 else f"({', '.join(together)})"
+            yield Extra(f"{role}.{label}", "computed", replace(need, given=given), times, under)
+        if paths - computed:
+            need = row_of_role(self.model, entity, role, paths - computed, strong)
+            yield Extra(role, "row", need, times, under)
+
+    def _outer_through(self, entity: str, prefix: str, condition: Condition) -> Condition:
+        operand = condition.operands[0]
+        assert isinstance(operand, Outer)
+        path = self.model.resolve(entity, f"{prefix}.{operand.path}")
+        return replace(condition, operands=(Outer(str(path)),))
+
+    def _under(self, need: Need, role: str, select: Select, embed: Embed, rows: float) -> list[Extra] | None:
+        """What embedded children lack, fetched for each of them."""
+        model = self.model
+        entity = embed.entity
+        here = model.entities[entity]
+        times = rows * self.statistics.fan_out(need.entity, role)
+        if select.limit:
+            times = min(times, rows * select.limit)
+        paths, trees = select_paths(model, entity, select)
+        lacking = set(wanted(model, entity, paths)) - set(embed.holds)
+        found: list[Extra] = []
+        computed = [text for text in lacking if text in here.columns]
+        for together, inner_need in computed_needs(model, entity, computed, need.strong):
+            found.append(Extra(", ".join(together), "computed", inner_need, times, (role,)))
+        behind = {text for text in lacking if text not in here.columns}
+        for name, inner in self._by_role(entity, behind):
+            present = self.statistics.present(entity, here.roles[name].columns[0])
+            found.extend(self._behind(entity, name, inner, need.strong, times * present, (role,)))
+        for tree in trees:
+            if "." in tree.role:
+                return None
+            child = rows_of_role(model, entity, tree.role, tree.select, need.strong)
+            found.append(Extra(tree.role, "children", child, times, (role,), tree.select))
+        return found
+
+    # what need not wait for the row
+
+    def _soon(self, need: Need, extra: Extra) -> Extra:
+        """The extra with `early` set, if it need not wait for the row."""
+        early = self._early(need, extra.need) if not extra.under else None
+        return extra if early is None else replace(extra, need=early, early=True)
+
+    def _early(self, need: Need, inner: Need) -> Need | None:
+        """The inner need with the key that the outer one fixes put in place of the row's, so that it need not wait."""
+        if not self.statistics.fixes_one_row(need.entity, need.given):
+            return None
+        known = {c.path.column: c.operands[0] for c in need.given if c.op == "=" and not c.path.roles and c.cut is None}
+        given = []
+        for condition in inner.given:
+            operand = condition.operands[0]
+            if not isinstance(operand, Outer) or operand.path not in known:
+                return None
+            given.append(replace(condition, operands=(known[operand.path],)))
+        return replace(inner, given=tuple(given))
