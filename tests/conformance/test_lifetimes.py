@@ -200,3 +200,22 @@ def test_references_to_expired_rows_dangle(both: Both) -> None:
     pair.same("start", sid=1, name="new")
     assert pair.same("click", cid=1)["session"] == {"name": "new"}
     everything(pair)
+
+
+def test_a_page_goes_on_behind_an_expired_parent(both: Both) -> None:
+    """The copies of an expired parent are cleared, but the page goes on from where its entry stands."""
+    model = """
+    entities:
+      Order: { fields: { oid: "int, key", total: int, seen: "timestamp, optional 10%" }, ttl: 1h since seen }
+      Item: { key: [order, line], fields: { order: "Order, as items", line: int, sku: "string(4), distinct 4" } }
+    patterns:
+      with_sku: { find: Order, where: "items.sku = :sku", order: total, page: 2 }
+    writes:
+      put: { upsert: Order }
+      add: { upsert: Item }
+    """
+    rows: list[tuple[str, dict[str, Any]]] = [("Item", {"order": oid, "line": 1, "sku": "a"}) for oid in range(5)]
+    rows += [("Order", {"oid": oid, "total": oid, "seen": NOON if oid in (1, 2) else None}) for oid in range(5)]
+    pair = both(model, rows)
+    pair.clock.advance(hours=1)
+    assert [row["oid"] for row in pair.same("with_sku", sku="a")] == [0, 3, 4]

@@ -203,10 +203,10 @@ class SearchNode:
             here = [spans[number] for number in numbers]
             last = yield from self.read(call, here, numbers, keeps, found, limit, size)
             numbers = []
-            for number, (count, row) in last.items():
+            for number, (count, position) in last.items():
                 assert limit is not None
                 if size is not None and count >= size and len(found[number]) < limit:
-                    left = self.spans.resume(spans[number], self.order, position_of(self.order, row))
+                    left = self.spans.resume(spans[number], self.order, position)
                     if left is not None:
                         spans[number] = left
                         numbers.append(number)
@@ -223,11 +223,11 @@ class SearchNode:
         found: list[list[Row]],
         limit: int | None,
         size: int | None,
-    ) -> Proc[dict[int, tuple[int, Row]]]:
-        """Reads spans into `found`; says for those cut by `size` how many entries came and which was the last."""
+    ) -> Proc[dict[int, tuple[int, Position]]]:
+        """Reads spans into `found`; says for those cut by `size` how many entries came and where the last stands."""
         reader = self.reader
         asks: list[Ask] = reader.ask(spans, size, strong=call.strong)
-        last: dict[int, tuple[int, Row]] = {}
+        last: dict[int, tuple[int, Position]] = {}
         while asks:
             replies = yield [ask.request for ask in asks]
             more: list[Ask] = []
@@ -242,9 +242,10 @@ class SearchNode:
                     read += len(rows)
                     number = numbers[index]
                     keep = keeps[number]
+                    if size is not None and self.drops:  # before `keep`, which clears copies of rows that have expired
+                        count = last[number][0] if number in last else 0
+                        last[number] = (count + len(rows), position_of(self.order, rows[-1]))
                     found[number] += rows if keep is None else [row for row in rows if keep(row)]
-                    if size is not None and self.drops:
-                        last[number] = (last[number][0] + len(rows) if number in last else len(rows), rows[-1])
                 if answer.more is not None and (
                     limit is None or any(len(found[numbers[index]]) < limit for index in answer.more.spans)
                 ):
