@@ -22,7 +22,7 @@ from tests.strategies.design import proof, tiny_problems
 from tests.unit.design.every_key import EveryKey, TooManyKeysError
 
 MOST_LOST = 0.05
-"""By how much the best of all keys may be cheaper: a bound, well above what the runs so far have printed."""
+"""By how much the best of all keys may be cheaper; 2.0 % (DynamoDB) and 0.005 % (SQLite) were the most seen so far."""
 
 
 @contextmanager
