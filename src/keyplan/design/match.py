@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 from keyplan.design.needs import Need
 from keyplan.design.statistics import CUT_SECONDS, Statistics
@@ -12,6 +13,10 @@ from keyplan.model.pattern import RANGES, Condition, Order
 from keyplan.plan.view import COPIES, Part, View
 
 PRESENCE = ("=", "in", "!=", *RANGES, "contains", "present", "search")
+"""The operators that hold for no missing value."""
+
+Conditions = dict[tuple[str, str | None], list[Condition]]
+"""By path and truncation."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,6 @@ class Match:
     get: bool
     scan: bool
     spans: float
-    most_spans: float
     entries: float
     """Mean entries that the key conditions match, all spans together."""
     most: float
@@ -75,55 +79,21 @@ def match(
     conditions = [condition for condition in need.given if condition not in view.where]
     if not _presence_implied(model, view, need):
         return None
-    by_key: dict[tuple[str, str | None], list[Condition]] = {}
-    for condition in conditions:
-        by_key.setdefault((str(condition.path), condition.cut), []).append(condition)
-
-    used: list[Condition] = []
+    by_key = by_path(conditions)
     known_key = all(
         any(c.op == "=" for c in by_key.get((column, None), ())) for column in model.entities[view.entity].key
     )
-    spans = most_spans = 1.0
-    fixed: set[str] = set()
-    listed: set[str] = set()
-    all_bound = True
-    parts = list(view.parts)
-    fixed_parts = len(view.partition)
-    position = 0
-    for position, part in enumerate(parts):
-        if part.ways > 1:
-            if part.cut != COPIES and not known_key:
-                spans *= part.ways
-                most_spans *= part.ways
-            continue
-        found = equality(by_key, part)
-        if found is None:
-            if position < fixed_parts and kind.partitioned:
-                bucket = _bucket(statistics, need.entity, by_key, part)
-                if bucket is None:
-                    return None
-                spans *= bucket
-                most_spans *= bucket
-                continue
-            all_bound = False
-            break
-        used.append(found)
-        if part.cut is None:
-            (listed if found.op == "in" else fixed).add(part.path)
-        if found.op == "in":
-            length = statistics.in_length(found)
-            spans *= length
-            most_spans *= max(length, 1000.0 if len(found.operands) == 1 else length)
-    else:
-        position = len(parts)
-    tail = parts[position:]
-    if tail and not all_bound:
+    bound = _bind(statistics, kind, view, by_key, known_key)
+    if bound is None:
+        return None
+    used, tail = bound.used, bound.tail
+    if tail:
         used.extend(condition for condition in bounds(by_key, tail[0]) if condition not in used)
-    get = all_bound and (known_key or all(part.ways == 1 for part in parts))
+    get = not tail and (known_key or all(part.ways == 1 for part in view.parts))
     scan = not used and not get and not _is_small_partition(view, kind)
     if any(part.cut in ("each", "words") for part in tail):
         return None  # entries would repeat rows
-    order, ordered, descending = _native_order(model, view, need, tail, fixed, listed)
+    order, ordered, descending = _native_order(model, view, need, bound)
     left = [condition for condition in conditions if condition not in used]
     # A search is answered by its first word only, and buckets are wider than their range: test both again.
     left += [condition for condition in used if condition.op == "search"]
@@ -146,12 +116,60 @@ def match(
         descending,
         get,
         scan,
-        spans,
-        most_spans,
+        bound.spans,
         entries,
         statistics.most_matched(need.entity, (*used, *view.where)),
         min(rows, entries),
     )
+
+
+def by_path(conditions: Iterable[Condition]) -> Conditions:
+    """The conditions on each path under each truncation."""
+    found: Conditions = {}
+    for condition in conditions:
+        found.setdefault((str(condition.path), condition.cut), []).append(condition)
+    return found
+
+
+@dataclass
+class _Bound:
+    """How far the conditions bind a key, from its beginning."""
+
+    used: list[Condition]
+    tail: list[Part]
+    """The parts from the first one on that nothing binds."""
+    spans: float = 1.0
+    fixed: set[str] = field(default_factory=set)
+    """Paths that have one value in all rows."""
+    listed: set[str] = field(default_factory=set)
+    """Paths (by an `in`) that have one value in each span, and tell the rows of different spans apart."""
+
+
+def _bind(statistics: Statistics, kind: Kind, view: View, by_key: Conditions, known_key: bool) -> _Bound | None:
+    """Binds one part of the key after the other; None if a part of the partition stays open."""
+    bound = _Bound([], [])
+    parts = view.parts
+    for position, part in enumerate(parts):
+        if part.ways > 1:
+            if part.cut != COPIES and not known_key:
+                bound.spans *= part.ways
+            continue
+        found = equality(by_key, part)
+        if found is not None:
+            bound.used.append(found)
+            if part.cut is None:
+                (bound.listed if found.op == "in" else bound.fixed).add(part.path)
+            if found.op == "in":
+                bound.spans *= statistics.in_length(found)
+        elif position < len(view.partition) and kind.partitioned:
+            buckets = _buckets(statistics, view.entity, by_key, part)
+            if buckets is None:
+                return None
+            bound.spans *= buckets
+        else:
+            bound.tail.extend(parts[position:])
+            break
+    return bound
 
 
 def _is_small_partition(view: View, kind: Kind) -> bool:
@@ -170,7 +188,7 @@ def _paths(condition: Condition) -> set[str]:
     return {str(condition.path), *(str(path) for path in condition.also)}
 
 
-def equality(by_key: dict[tuple[str, str | None], list[Condition]], part: Part) -> Condition | None:
+def equality(by_key: Conditions, part: Part) -> Condition | None:
     """The condition that fixes one part: by its value, an element of its set, or a word of its text."""
     wanted = {"each": ("contains",), "words": ("search",)}.get(part.cut or "", ("=", "in"))
     cut = None if part.cut in ("each", "words") else part.cut
@@ -182,9 +200,7 @@ def equality(by_key: dict[tuple[str, str | None], list[Condition]], part: Part) 
     return None
 
 
-def _bucket(
-    statistics: Statistics, entity: str, by_key: dict[tuple[str, str | None], list[Condition]], part: Part
-) -> float | None:
+def _buckets(statistics: Statistics, entity: str, by_key: Conditions, part: Part) -> float | None:
     """How many buckets a range over the part's path spans on average; None if nothing bounds it on both sides."""
     if part.cut not in CUT_SECONDS:
         return None
@@ -198,7 +214,7 @@ def _bucket(
     return None
 
 
-def bounds(by_key: dict[tuple[str, str | None], list[Condition]], part: Part) -> list[Condition]:
+def bounds(by_key: Conditions, part: Part) -> list[Condition]:
     """The conditions that bound one part: a between or begins_with, or one from below and one from above."""
     if part.ways > 1:
         return []
@@ -235,14 +251,9 @@ def _presence_implied(model: Model, view: View, need: Need) -> bool:
     return True
 
 
-def _native_order(
-    model: Model, view: View, need: Need, tail: list[Part], fixed: set[str], listed: set[str]
-) -> tuple[tuple[Order, ...], bool, bool]:
-    """The total order in which the rest of the sort key delivers rows, whether it is the need's, and its direction.
-
-    `fixed` paths have one value in all rows; `listed` ones (by an `in`) have one value in each span, and tell the rows
-    of different spans apart when these are merged.
-    """
+def _native_order(model: Model, view: View, need: Need, bound: _Bound) -> tuple[tuple[Order, ...], bool, bool]:
+    """The total order in which the rest of the sort key delivers rows, whether it is the need's, and its direction."""
+    tail, fixed, listed = bound.tail, bound.fixed, bound.listed
     if any(part.cut is not None or part.ways > 1 for part in tail):
         return (), not need.order, False
     key = [column for column in model.entities[view.entity].key if column not in fixed]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from keyplan.design.candidates import measures_of
-from keyplan.design.match import bounds, equality
+from keyplan.design.match import bounds, by_path, equality
 from keyplan.design.needs import Need
 from keyplan.design.statistics import Statistics
 from keyplan.engines.base import Kind
@@ -35,9 +35,7 @@ def match_measures(model: Model, statistics: Statistics, kind: Kind, view: View,
     parts = {(part.path, part.cut) for part in view.parts}
     if not all((str(group.path), group.cut) in parts for group in need.fold.group):
         return None
-    by_key: dict[tuple[str, str | None], list[Condition]] = {}
-    for condition in need.given:
-        by_key.setdefault((str(condition.path), condition.cut), []).append(condition)
+    by_key = by_path(need.given)
     used: list[Condition] = []
     spans = 1.0
     entries = 1.0
