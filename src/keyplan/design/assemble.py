@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from keyplan.design.build import Built, homes_inside, is_home
+from keyplan.design.build import Built
 from keyplan.design.describe import plan_steps, write_steps
 from keyplan.design.goals import Goal, Option, Sub
 from keyplan.design.needs import Need, dependents, in_order, wanted
 from keyplan.design.problem import INFEASIBLE, Root, coupling_cost, evaluate
+from keyplan.design.required import homes_inside, is_home
 from keyplan.design.solve import Solution
 from keyplan.engines.base import Engine
 from keyplan.engines.work import Load

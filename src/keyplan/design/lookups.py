@@ -1,0 +1,122 @@
+"""Every need of a model, to a fixed point: what patterns and writes ask for, and what answering it may raise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from keyplan.design.needs import (
+    Need,
+    computed_needs,
+    dependents,
+    driven,
+    extreme_row,
+    intersected,
+    need_of_pattern,
+    present_then_missing,
+    rank_target_need,
+    row_by_key,
+    row_of_role,
+    rows_of_role,
+    wanted,
+    whole_row,
+)
+from keyplan.design.statistics import Statistics
+from keyplan.model.model import Model, path_of
+from keyplan.model.write import Write
+
+
+def all_needs(model: Model, statistics: Statistics) -> Iterator[Need]:
+    """Each need once, those of patterns first."""
+    stack: list[Need] = []
+    for pattern in model.patterns.values():
+        stack.append(need_of_pattern(model, pattern))
+        if pattern.kind == "rank":
+            stack.append(rank_target_need(model, pattern))
+    for write in model.writes.values():
+        stack.extend(need for _, need, _ in write_lookups(model, statistics, write))
+        stack.append(whole_row(model, write.entity))
+    seen: set[Need] = set()
+    while stack:
+        need = stack.pop(0)
+        if need in seen:
+            continue
+        seen.add(need)
+        yield need
+        stack.extend(_raised(model, statistics, need))
+
+
+def _raised(model: Model, statistics: Statistics, need: Need) -> Iterator[Need]:
+    """The needs that answering a need may raise, whatever view is used."""
+    here = model.entities[need.entity]
+    if need.fold is not None:
+        yield replace(need, fold=None)
+        last = extreme_row(model, need)
+        if last is not None:
+            yield last
+        return
+    yield row_by_key(model, need.entity, need.wants, strong=need.strong)
+    asked = {*need.wants, *(str(c.path) for c in need.given if not model.is_many(need.entity, c.path.roles))}
+    behind: dict[str, set[str]] = {}
+    computed: list[str] = []
+    for text in sorted(asked):
+        path = path_of(text, model, need.entity)
+        if path.roles:
+            behind.setdefault(path.roles[0], set()).add(text[len(path.roles[0]) + 1 :])
+        elif here.columns[text].computed is not None:
+            computed.append(text)
+    yield from (inner for _, inner in computed_needs(model, need.entity, computed, need.strong))
+    for name, inner in sorted(behind.items()):
+        yield row_of_role(model, need.entity, name, inner, need.strong)
+        for write in model.writes.values():
+            target = here.roles[name].entity
+            changes = set(write.sets) | set(write.adds)
+            if write.entity == target and (write.kind in ("upsert", "delete", "change") or changes & inner):
+                yield dependents(model, need.entity, name)
+    for tree in need.trees:
+        chain = tree.role.split(".")
+        owner = model.entity_at(need.entity, tuple(chain[:-1]))
+        yield rows_of_role(model, owner, chain[-1], tree.select, need.strong)
+    for first, then, _, _, _ in driven(model, statistics, need):
+        yield first
+        yield then
+    yield from present_then_missing(model, need) or ()
+    for parts in intersected(model, need):
+        yield from parts
+
+
+def write_lookups(model: Model, statistics: Statistics, write: Write) -> list[tuple[str, Need, float]]:
+    """What a write reads whatever the views are: (kind, need, times per call)."""
+    found: list[tuple[str, Need, float]] = []
+    here = model.entities[write.entity]
+    if not write.by_key:
+        found.append(
+            ("find", Need(write.entity, write.where, wanted(model, write.entity, here.stored), strong=True), 1.0)
+        )
+    elif write.kind == "change":
+        found.append(("old", whole_row(model, write.entity), 1.0))
+
+    def walk(entity: str, children: Mapping[str, object], times: float) -> None:
+        for name, deeper in children.items():
+            role = model.entities[entity].roles[name]
+            if write.kind == "delete":
+                found.append(("children", dependents(model, role.entity, role.field), times))
+            else:
+                snapshots(role.entity, times * statistics.fan_out(entity, name), role.field)
+            assert isinstance(deeper, Mapping)
+            walk(role.entity, deeper, times * statistics.fan_out(entity, name))
+
+    def snapshots(entity: str, times: float, parent: str = "") -> None:
+        sources: dict[str, set[str]] = {}
+        for item in model.entities[entity].fields.values():
+            if item.source is not None:
+                path = model.resolve(entity, item.source)
+                if path.roles and path.roles[0] != parent:
+                    sources.setdefault(path.roles[0], set()).add(str(path)[len(path.roles[0]) + 1 :])
+        for role, inner in sources.items():
+            found.append(("snapshot", row_of_role(model, entity, role, inner, True), times))
+
+    walk(write.entity, write.children, 1.0)
+    if write.kind in ("create", "upsert"):
+        snapshots(write.entity, 1.0)
+    return found

@@ -1,0 +1,96 @@
+"""What every design has to have: a home for each entity, and guards of keys and of unique sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from keyplan.engines.base import Kind
+from keyplan.model.model import Model, path_of
+from keyplan.plan.view import COPIES, View
+
+
+def is_home(model: Model, kinds: Mapping[str, Kind], view: View) -> bool:
+    """A view kept by us that holds every row whole, under a key that contains the entity's."""
+    here = model.entities[view.entity]
+    if kinds[view.kind].kept_by_engine or view.where or view.measures or view.unique:
+        return False
+    paths = set()
+    for part in view.parts:
+        if part.cut == COPIES:
+            return False  # copies are for reading; a home is where a row is written
+        if part.ways > 1:
+            continue
+        path = path_of(part.path, model, view.entity)
+        if path.roles or part.cut in ("each", "words") or model.column(view.entity, path).optional:
+            return False
+        if part.cut is None:
+            paths.add(part.path)
+    return set(here.stored) <= set(view.holds) and set(here.key) <= paths
+
+
+def is_exact(model: Model, kinds: Mapping[str, Kind], view: View) -> bool:
+    """A self-kept view under exactly the entity's key: it can refuse a second row."""
+    if kinds[view.kind].kept_by_engine or view.where or view.measures or view.unique:
+        return False
+    return {part.path for part in view.parts} == set(model.entities[view.entity].key)
+
+
+def homes_inside(model: Model, view: View) -> Iterator[str]:
+    """The entities whose rows an embed of the view holds whole."""
+    for embed in view.embeds:
+        role = model.entities[view.entity].roles[embed.role]
+        if embed.limit is None and set(model.entities[role.entity].stored) <= set(embed.holds):
+            yield role.entity
+
+
+def required_views(model: Model, kinds: Mapping[str, Kind], views: Mapping[str, View]) -> list[tuple[str, list[str]]]:
+    """Lists of views of each of which a design has at least one, with what for."""
+    required = []
+    for name, entity in model.entities.items():
+        homes = [v.name for v in views.values() if v.entity == name and is_home(model, kinds, v)]
+        homes += [v.name for v in views.values() if name in homes_inside(model, v)]
+        required.append((f"a home of '{name}'", homes))
+        if _needs_guard(model, name):
+            exact = [v.name for v in views.values() if v.entity == name and is_exact(model, kinds, v)]
+            for view in views.values():
+                for embed in view.embeds:
+                    if embed.entity == name and _embed_is_exact(model, view, embed.role):
+                        exact.append(view.name)
+            required.append((f"a guard of the key of '{name}'", exact))
+        for columns in entity.unique:
+            guards = [
+                v.name
+                for v in views.values()
+                if v.entity == name and v.unique and tuple(part.path for part in v.parts) == columns
+            ]
+            required.append((f"a guard of unique {', '.join(columns)} of '{name}'", guards))
+    return required
+
+
+def _embed_is_exact(model: Model, view: View, role: str) -> bool:
+    step = model.entities[view.entity].roles[role]
+    embed = next(embed for embed in view.embeds if embed.role == role)
+    parts = {*step.columns, *(part.path for part in embed.sort)}
+    return parts == set(model.entities[step.entity].key)
+
+
+def _needs_guard(model: Model, entity: str) -> bool:
+    """Whether a create may meet an existing key: not where every new key is generated."""
+    here = model.entities[entity]
+    generated = any(here.columns[column].type.kind in ("uuid", "ulid") and column in here.fields for column in here.key)
+    if generated:
+        return False
+    for write in model.writes.values():
+        if write.kind == "create":
+            entities = {write.entity}
+            stack: list[tuple[str, Mapping[str, object]]] = [(write.entity, write.children)]
+            while stack:
+                owner, children = stack.pop()
+                for role, deeper in children.items():
+                    child = model.entities[owner].roles[role].entity
+                    entities.add(child)
+                    assert isinstance(deeper, Mapping)
+                    stack.append((child, deeper))
+            if entity in entities:
+                return True
+    return False
