@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import keyplan
-from keyplan.errors import ArgumentError, ConflictError, CursorError, DesignError
+from keyplan.errors import ArgumentError, ConflictError, CursorError, DesignError, UnavailableError
 from keyplan.reference import Database
 from tests.conformance.pair import NOON, Clock, ids, parsed
 from tests.engines.harness import Harness
@@ -152,6 +152,8 @@ def test_opening_with_await(harness: Harness) -> None:
         assert await store.team(tid=1) is None
         await store.close()
         await store.close()
+        with pytest.raises(UnavailableError, match="the store is closed"):
+            await store.team(tid=1)
 
     asyncio.run(run())
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from keyplan.engines.base import AsyncPort, Port, Proc
-from keyplan.errors import ArgumentError, nearest
+from keyplan.engines.base import AsyncPort, Port, Proc, Reply, Round
+from keyplan.errors import ArgumentError, UnavailableError, nearest
 from keyplan.model.model import Model
 from keyplan.model.pattern import Pattern
 from keyplan.model.write import Transaction, Write
@@ -175,6 +175,26 @@ class _Common(Generic[P]):
         return sorted({*super().__dir__(), *self._core.model.calls})
 
 
+class _ClosedPort:
+    """What a store has in place of its port after `close`."""
+
+    def send(self, round: Round) -> Sequence[Reply]:
+        raise UnavailableError("the store is closed")
+
+    def close(self) -> None:
+        pass
+
+
+class _ClosedAsyncPort:
+    """The same for asyncio."""
+
+    async def send(self, round: Round) -> Sequence[Reply]:
+        raise UnavailableError("the store is closed")
+
+    async def close(self) -> None:
+        pass
+
+
 class Store(_Common[Port]):
     """A live connection that runs a design, sync. Made by `keyplan.open`."""
 
@@ -215,7 +235,10 @@ class Store(_Common[Port]):
         """Closes the connection."""
         if not self._closed:
             self._closed = True
-            self._port.close()
+            port, self._port = self._port, _ClosedPort()
+            for name in self._core.reads:
+                self.__dict__[name]._quick = None
+            port.close()
 
     def __enter__(self) -> Store:
         return self
@@ -259,7 +282,8 @@ class AsyncStore(_Common[AsyncPort]):
         """Closes the connection."""
         if not self._closed:
             self._closed = True
-            await self._port.close()
+            port, self._port = self._port, _ClosedAsyncPort()
+            await port.close()
 
     async def __aenter__(self) -> AsyncStore:
         return self
