@@ -14,7 +14,7 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from time import perf_counter
@@ -26,15 +26,12 @@ from keyplan.data.dataset import generate
 from keyplan.model.load import load_model
 from keyplan.reference import Database
 from tests.bench.harness import Compared, compare, comparison_table, failures, machine, seconds, table
+from tests.bench.orders import EPOCH, MODEL, Row, new_id, orders
 
-MODEL = Path(__file__).parents[2] / "bench" / "orders.yaml"
 CUSTOMERS, ORDERS_EACH = 1000, 50
 GETS, PAGES, LOADED = 400, 60, 2000
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MS = timedelta(milliseconds=1)
 CENT = Decimal("0.01")
-
-Row = dict[str, Any]
 
 
 class Handwritten:
@@ -98,29 +95,10 @@ class Handwritten:
         self.cursor.execute("COMMIT")
 
 
-def orders(source: random.Random, customers: list[UUID], count: int) -> list[tuple[str, Row]]:
-    """New orders."""
-    return [
-        (
-            "Order",
-            {
-                "order_id": UUID(bytes=source.randbytes(16), version=4),
-                "customer": source.choice(customers),
-                "status": source.choice(("pending", "shipped", "delivered")),
-                "total": Decimal(source.randrange(10**6)).scaleb(-2),
-                "paid": source.random() < 0.9,
-                "created_at": EPOCH + timedelta(seconds=source.randrange(1_600_000_000, 1_700_000_000)),
-                "note": "leave at the door" if source.random() < 0.1 else None,
-            },
-        )
-        for _ in range(count)
-    ]
-
-
 def compared(folder: Path) -> Iterator[Compared]:
     """Get, page and load."""
     source = random.Random(1)
-    customers = [UUID(bytes=source.randbytes(16), version=4) for _ in range(CUSTOMERS)]
+    customers = [new_id(source) for _ in range(CUSTOMERS)]
     known = orders(source, customers, CUSTOMERS * ORDERS_EACH)
     with keyplan.open(MODEL, f"sqlite:{folder}/bench.db") as store:
         store.load(known)
