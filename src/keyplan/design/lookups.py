@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from keyplan.design.needs import (
@@ -23,7 +23,7 @@ from keyplan.design.needs import (
 )
 from keyplan.design.statistics import Statistics
 from keyplan.model.model import Model, path_of
-from keyplan.model.write import Write
+from keyplan.model.write import Children, Write
 
 
 def all_needs(model: Model, statistics: Statistics) -> Iterator[Need]:
@@ -96,14 +96,13 @@ def write_lookups(model: Model, statistics: Statistics, write: Write) -> list[tu
     elif write.kind == "change":
         found.append(("old", whole_row(model, write.entity), 1.0))
 
-    def walk(entity: str, children: Mapping[str, object], times: float) -> None:
+    def walk(entity: str, children: Children, times: float) -> None:
         for name, deeper in children.items():
             role = model.entities[entity].roles[name]
             if write.kind == "delete":
                 found.append(("children", dependents(model, role.entity, role.field), times))
             else:
                 snapshots(role.entity, times * statistics.fan_out(entity, name), role.field)
-            assert isinstance(deeper, Mapping)
             walk(role.entity, deeper, times * statistics.fan_out(entity, name))
 
     def snapshots(entity: str, times: float, parent: str = "") -> None:

@@ -20,7 +20,7 @@ from keyplan.engines.work import Cost, CostModel, TouchWork, ViewFacts
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Literal, term_paths
-from keyplan.model.write import Write
+from keyplan.model.write import Children, Write
 from keyplan.plan.view import COPIES, View
 
 
@@ -108,13 +108,12 @@ class Maintenance:
         known = not write.by_key or write.kind == "change"
         found = [Effect(write.entity, kind, times, columns, known)]
 
-        def walk(entity: str, children: Mapping[str, object], times: float, most: float) -> None:
+        def walk(entity: str, children: Children, times: float, most: float) -> None:
             for name, deeper in children.items():
                 role = self.model.entities[entity].roles[name]
                 here = times * self.statistics.fan_out(entity, name)
                 limit = most * (role.most or float("inf"))
                 found.append(Effect(role.entity, kind, here, columns, True, frozenset({role.field}), limit))
-                assert isinstance(deeper, Mapping)
                 walk(role.entity, deeper, here, limit)
 
         walk(write.entity, write.children, times, 1.0)

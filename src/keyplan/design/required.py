@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from keyplan.engines.base import Kind
 from keyplan.model.model import Model, path_of
+from keyplan.model.write import Children
 from keyplan.plan.view import COPIES, View
 
 
@@ -80,17 +81,13 @@ def _needs_guard(model: Model, entity: str) -> bool:
     generated = any(here.columns[column].type.kind in ("uuid", "ulid") and column in here.fields for column in here.key)
     if generated:
         return False
-    for write in model.writes.values():
-        if write.kind == "create":
-            entities = {write.entity}
-            stack: list[tuple[str, Mapping[str, object]]] = [(write.entity, write.children)]
-            while stack:
-                owner, children = stack.pop()
-                for role, deeper in children.items():
-                    child = model.entities[owner].roles[role].entity
-                    entities.add(child)
-                    assert isinstance(deeper, Mapping)
-                    stack.append((child, deeper))
-            if entity in entities:
-                return True
-    return False
+    creates = [write for write in model.writes.values() if write.kind == "create"]
+    return any(entity in _written(model, write.entity, write.children) for write in creates)
+
+
+def _written(model: Model, entity: str, children: Children) -> set[str]:
+    """An entity and those of its children, at any depth."""
+    found = {entity}
+    for role, deeper in children.items():
+        found |= _written(model, model.entities[entity].roles[role].entity, deeper)
+    return found

@@ -6,7 +6,7 @@ below stand in, and they are the only ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from math import log
 
@@ -14,7 +14,7 @@ from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
 from keyplan.model.pattern import Ago, Condition, Literal, Param, Path, Traffic
 from keyplan.model.values import average_bytes
-from keyplan.model.write import Write
+from keyplan.model.write import Children, Write
 from keyplan.plan.design import Finding
 
 ASSUMED_ROWS = 1000.0
@@ -68,12 +68,11 @@ class Statistics:
         """The entities whose rows one call writes, and how many of each on average."""
         found = [(write.entity, 1.0 if write.by_key else (write.rows or 1.0))]
 
-        def walk(entity: str, children: Mapping[str, object], times: float) -> None:
+        def walk(entity: str, children: Children, times: float) -> None:
             for name, deeper in children.items():
                 role = self.model.entities[entity].roles[name]
                 here = times * self.fan_out(entity, name)
                 found.append((role.entity, here))
-                assert isinstance(deeper, Mapping)
                 walk(role.entity, deeper, here)
 
         walk(write.entity, write.children, found[0][1])
@@ -82,11 +81,10 @@ class Statistics:
     def most_rows_written(self, write: Write) -> float:
         """The most rows one call may write."""
 
-        def walk(entity: str, children: Mapping[str, object]) -> float:
+        def walk(entity: str, children: Children) -> float:
             most = 1.0
             for name, deeper in children.items():
                 role = self.model.entities[entity].roles[name]
-                assert isinstance(deeper, Mapping)
                 most += (role.most or float("inf")) * walk(role.entity, deeper)
             return most
 

@@ -14,7 +14,7 @@ from keyplan.model.entity import Column, Entity
 from keyplan.model.model import Model
 from keyplan.model.pattern import Pattern, Select
 from keyplan.model.types import Type
-from keyplan.model.write import Transaction, Write
+from keyplan.model.write import Children, Transaction, Write
 from keyplan.plan.design import Design
 
 _NAMES = {
@@ -142,7 +142,7 @@ class _Writer:
         return [*required, *optional]
 
     def input_fields(
-        self, name: str, children: Mapping[str, object], parent: str | None, place: str
+        self, name: str, children: Children, parent: str | None, place: str
     ) -> dict[str, tuple[str, bool]]:
         """The fields of a row to be created: their types, and whether they have to be given."""
         entity = self.model.entities[name]
@@ -158,7 +158,6 @@ class _Writer:
             fields[field.name] = (f"{text} | None" if is_optional else text, not (is_optional or filled or generated))
         for role_name, below in children.items():
             role = entity.roles[role_name]
-            assert isinstance(below, Mapping)
             inner = self.input_fields(role.entity, below, role.field, f"{place}_{role_name}")
             title = self.typed_dict(
                 f"{place}_{role_name}",
@@ -208,7 +207,7 @@ class _Writer:
             return self.created(name, entity, call.children)
         return "None" if call.by_key else "int"
 
-    def created(self, place: str, entity: Entity, children: Mapping[str, object]) -> str:
+    def created(self, place: str, entity: Entity, children: Children) -> str:
         fields: dict[str, str] = {}
         for field in entity.fields.values():
             columns = _columns(entity, field.name)
@@ -221,7 +220,6 @@ class _Writer:
                 fields[field.name] = f"NotRequired[{text}{' | None' if field.optional is not None else ''}]"
         for role_name, below in children.items():
             role = entity.roles[role_name]
-            assert isinstance(below, Mapping)
             inner = self.created(f"{place}_new_{role_name}", self.model.entities[role.entity], below)
             fields[role_name] = f"NotRequired[{inner} | None]" if role.most == 1 else f"NotRequired[list[{inner}]]"
         return self.typed_dict(f"{place}_done", fields)

@@ -23,7 +23,7 @@ from keyplan.model.model import Model
 from keyplan.model.pattern import Pattern
 from keyplan.model.types import Type
 from keyplan.model.values import parse
-from keyplan.model.write import Transaction, Write
+from keyplan.model.write import Children, Transaction, Write
 
 _PARSED = ("int", "float", "bool", "bytes", "json")
 """The kinds whose values cannot be given as text to a call."""
@@ -144,7 +144,7 @@ def _call_shapes(model: Model, call: Pattern | Write | Transaction) -> dict[str,
     return {name: _shape(types, composite=name not in params) for name, types in grouped.items()}
 
 
-def _tree_shapes(model: Model, entity: str, children: Mapping[str, Any]) -> dict[str, _Shape]:
+def _tree_shapes(model: Model, entity: str, children: Children) -> dict[str, _Shape]:
     about = model.entities[entity]
     shapes = _field_shapes(about)
     for role, below in children.items():

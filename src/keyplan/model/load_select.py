@@ -10,9 +10,12 @@ from keyplan.model.scope import Scope
 from keyplan.model.source import Items, Node, Table, Text
 from keyplan.model.syntax import shown
 from keyplan.model.validate import leads_to_unknown
+from keyplan.model.write import Children
 
 WITH_KEYS = ("order", "limit", "select", "with")
 MOST_LEVELS = 10
+
+_Branch = dict[str, "_Branch"]
 
 
 @dataclass
@@ -141,9 +144,9 @@ class SelectReader(Scope):
                 )
             self.check_bounds(child)
 
-    def children(self, entity: str, node: Node | None) -> dict[str, dict[str, object]]:
+    def children(self, entity: str, node: Node | None) -> Children:
         """The `with` of a write: a tree of to-many roles."""
-        tree: dict[str, dict[str, object]] = {}
+        tree: _Branch = {}
         for text in [] if node is None else self.texts(node, "with"):
             here, branch = entity, tree
             for name in text.text.split("."):
@@ -155,6 +158,5 @@ class SelectReader(Scope):
                         hint = "; a reference leads to one row, which is written on its own"
                     self.report.add(text, f"'{here}' has no to-many role '{shown(name)}'{hint}")
                     break
-                below = branch.setdefault(name, {})
-                here, branch = role.entity, below  # type: ignore[assignment]
+                here, branch = role.entity, branch.setdefault(name, {})
         return tree

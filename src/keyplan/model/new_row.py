@@ -23,6 +23,7 @@ from keyplan.model.model import Model
 from keyplan.model.pattern import Path
 from keyplan.model.types import Type
 from keyplan.model.values import canonical, checker
+from keyplan.model.write import Children
 
 NewId = Callable[[Type, datetime], Any]
 """Makes a new uuid or ulid at a moment."""
@@ -62,7 +63,7 @@ def row_from_arguments(
     arguments: Mapping[str, Any],
     *,
     now: datetime,
-    children: Mapping[str, Mapping[str, Any]] | None = None,
+    children: Children | None = None,
     new_id: NewId = generate,
 ) -> NewRow:
     """The row that the arguments of a create or upsert describe, with its children."""
@@ -117,7 +118,7 @@ def expiry(entity: Entity, values: Mapping[str, Any], created: datetime) -> date
 _makers: WeakKeyDictionary[Model, dict[tuple[str, str], RowMaker]] = WeakKeyDictionary()
 
 
-def row_maker(model: Model, entity: str, children: Mapping[str, Mapping[str, Any]] | None = None) -> RowMaker:
+def row_maker(model: Model, entity: str, children: Children | None = None) -> RowMaker:
     """The maker of an entity's rows, made once per model."""
     known = _makers.setdefault(model, {})
     name = (entity, repr(children or {}))
@@ -169,9 +170,7 @@ class _Part:
 class RowMaker:
     """Makes new rows of one entity from arguments; everything that does not depend on them is worked out once."""
 
-    def __init__(
-        self, model: Model, entity: str, children: Mapping[str, Mapping[str, Any]], parent: Role | None = None
-    ) -> None:
+    def __init__(self, model: Model, entity: str, children: Children, parent: Role | None = None) -> None:
         self.entity = model.entities[entity]
         self.parent = parent
         self.parts = tuple(

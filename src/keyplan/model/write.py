@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from keyplan.model.pattern import Condition, Operand, Traffic
 from keyplan.model.types import Type
 
+Children = Mapping[str, "Children"]
+"""A tree of to-many roles."""
+
 
 @dataclass(frozen=True)
 class Write:
@@ -28,8 +31,8 @@ class Write:
     adds: Mapping[str, Operand] = field(default_factory=dict)
     condition: tuple[Condition, ...] = ()
     """`if`."""
-    children: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    """`with`: a tree of to-many roles, created or cascaded along."""
+    children: Children = field(default_factory=dict)
+    """`with`: what is created or cascaded along."""
     returns: tuple[str, ...] = ()
     """Columns."""
     traffic: Traffic = field(default_factory=lambda: Traffic(1.0))

@@ -15,7 +15,7 @@ from keyplan.model.pattern import Condition, Select
 from keyplan.model.predicate import operand_value
 from keyplan.model.shape import shape_created
 from keyplan.model.values import add
-from keyplan.model.write import Write
+from keyplan.model.write import Children, Write
 from keyplan.reference.evaluate import answer, matching
 from keyplan.reference.tables import Key, Row, Tables
 
@@ -76,9 +76,7 @@ class Writer:
 
     # Creating
 
-    def _new_row(
-        self, entity: str, label: str, arguments: Mapping[str, Any], children: Mapping[str, Mapping[str, Any]]
-    ) -> NewRow:
+    def _new_row(self, entity: str, label: str, arguments: Mapping[str, Any], children: Children) -> NewRow:
         return row_from_arguments(
             self.model, label, entity, arguments, now=self.now, children=children, new_id=self.new_id
         )
@@ -177,7 +175,7 @@ class Writer:
         self.tables.remove(write.entity, own)
         return before
 
-    def _below(self, entity: str, row: Row, roles: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, Key]]:
+    def _below(self, entity: str, row: Row, roles: Children) -> Iterable[tuple[str, Key]]:
         for name, inner in roles.items():
             role = self.tables.role(entity, name)
             for child in self.tables.children(entity, role, row):
