@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from keyplan.model.entity import Role
 from keyplan.model.model import Model
@@ -23,9 +24,19 @@ Flat = Mapping[str, Any]
 Shaper = Callable[[Flat], dict[str, Any]]
 
 
+_shapers: WeakKeyDictionary[Model, dict[tuple[str, tuple[str, ...]], Shaper]] = WeakKeyDictionary()
+"""Those without roles, which writes ask for call after call."""
+
+
 def shape(model: Model, entity: str, select: Select, flat: Flat) -> dict[str, Any]:
     """The answer that one flat row gives. Those with many rows make a `shaper` once."""
-    return shaper(model, entity, select)(flat)
+    if select.roles:
+        return shaper(model, entity, select)(flat)
+    known = _shapers.setdefault(model, {})
+    place = (entity, select.columns)
+    if place not in known:
+        known[place] = shaper(model, entity, select)
+    return known[place](flat)
 
 
 def shaper(model: Model, entity: str, select: Select) -> Shaper:
