@@ -218,16 +218,16 @@ def bounds(by_key: Conditions, part: Part) -> list[Condition]:
     """The conditions that bound one part: a between or begins_with, or one from below and one from above."""
     if part.ways > 1:
         return []
+    able = list(by_key.get((part.path, part.cut), ()))
     if part.cut is None:
-        # A truncated equality is a range of the value itself: day(t) = :d is d <= t < d + 1 day.
+        # Truncating keeps the order, so that a truncated value is bounded by a range of the value itself:
+        # day(t) = :d is d <= t < d + 1 day.
         for (path, cut), conditions in by_key.items():
             if path == part.path and cut in CUT_SECONDS:
-                for condition in conditions:
-                    if condition.op == "=":
-                        return [condition]
+                able += conditions
     low = high = None
-    for condition in by_key.get((part.path, part.cut), ()):
-        if condition.op in ("between", "begins_with"):
+    for condition in able:
+        if condition.op in ("between", "begins_with") or (condition.op == "=" and condition.cut != part.cut):
             return [condition]
         if condition.op in (">", ">=") and low is None:
             low = condition
