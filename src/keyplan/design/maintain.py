@@ -67,6 +67,21 @@ class Effect:
     """The most rows of it that one call changes together."""
 
 
+@dataclass(frozen=True)
+class _Change:
+    """What the change of one row does to its entry, or to the group that it counts in."""
+
+    puts: float = 0.0
+    patches: float = 0.0
+    moves: float = 0.0
+    deletes: float = 0.0
+    adds: float = 0.0
+    needs_old: bool = False
+    """The row as it was has to be known."""
+    copies: bool = False
+    """Values that the entry copies may have to be read."""
+
+
 class Maintenance:
     """Prices upkeep."""
 
@@ -129,8 +144,8 @@ class Maintenance:
             for at, embed in view.nested():
                 if embed.entity == effect.entity:
                     places.append((at, child_view(self.model, view, at)))
-            for at, seen in places:
-                found.extend(self._direct(write, effect, view, seen, facts, at))
+            direct = (self._direct(write, effect, view, seen, facts, at) for at, seen in places)
+            found.extend(part for part in direct if part is not None)
             found.extend(self._fan_out(write, effect, view, facts))
         return found
 
@@ -138,73 +153,82 @@ class Maintenance:
 
     def _direct(
         self, write: Write, effect: Effect, view: View, seen: View, facts: ViewFacts, at: tuple[str, ...]
-    ) -> Iterator[Upkeep]:
+    ) -> Upkeep | None:
+        """What the write does to the entries that its own rows have; `seen` is the view as these rows see it."""
         kind = self.kinds[view.kind]
-        derived = kind.kept_by_engine and not kind.composed
-        here = self.model.entities[seen.entity]
-        key_columns = _own_columns(self.model, seen)
-        depends = key_columns | {condition.path.column for condition in seen.where if not condition.path.roles}
-        if seen.measures:
-            for measure in seen.measures:
-                depends |= {path.column for path in term_paths(measure.term) if not path.roles}
         many = self.view_facts.multiplicity(seen) if not at else 1.0
-        before, after = self._shares(write, effect, seen)
-        demands: list[Demand] = []
-        copies = self._copies(write, effect, seen)
-        puts = patches = moves = deletes = adds = 0.0
-        needs_old = False
-        if seen.measures:
-            if effect.kind == "create":
-                adds = 1.0
-            elif effect.kind == "delete":
-                adds, needs_old = 1.0, True
-            elif effect.kind == "replace" or effect.columns & depends:
-                grouped = effect.kind == "replace" or bool(effect.columns & key_columns)
-                adds, needs_old = (2.0 if grouped else 1.0), True
-        elif effect.kind == "create":
-            puts = after * many
-            demands += copies
-        elif effect.kind == "delete":
-            deletes = before * many
-            needs_old = not kind.kept_by_engine and not key_columns <= set(here.key)
-        elif effect.kind == "replace":
-            movable = {column for column in depends if not here.columns[column].immutable}
-            needs_old = bool(movable) and not kind.kept_by_engine
-            puts = after * many
-            demands += copies
-        elif effect.columns & depends:
-            moves = min(before, after) * many
-            puts = max(0.0, after - before) * many
-            deletes = max(0.0, before - after) * many
-            needs_old = not derived
-            demands += copies
-        elif effect.columns & self._carried(seen, kind):
-            patches = max(before, 0.0) * many
-            needs_old = not kind.kept_by_engine and not key_columns <= set(here.key)
-            demands += copies
-        if needs_old and not effect.old_known:
+        change = self._counted(effect, seen) if seen.measures else self._changed(write, effect, seen, kind)
+        demands = self._copies(write, effect, seen) if change.copies else []
+        if change.needs_old and not effect.old_known:
             demands.append(Demand(write.name, "old", effect.entity, whole_row(self.model, effect.entity), effect.times))
         scale = effect.times
         work = TouchWork(
             view,
             facts,
-            puts * scale,
-            patches * scale,
-            moves * scale,
-            deletes * scale,
-            adds * scale,
-            0.0,
-            self.costs.entry_bytes(view, facts, at),
-            at,
+            change.puts * many * scale,
+            change.patches * many * scale,
+            change.moves * many * scale,
+            change.deletes * many * scale,
+            change.adds * scale,
+            entry_bytes=self.costs.entry_bytes(view, facts, at),
+            at=at,
         )
         touched = work.puts + work.patches + 2 * work.moves + work.deletes + work.adds
-        if touched or demands:
-            own = 0.0 if kind.kept_by_engine else touched
-            most = 0.0
-            if own:
-                per_row = max(1.0, touched / scale if scale else 1.0) * self._most_multiplicity(seen) / many
-                most = ceil(per_row - 1e-9) * effect.most
-            yield Upkeep(work, self.costs.touch(work) if touched else Cost(), own, most, tuple(demands))
+        if not touched and not demands:
+            return None
+        own = 0.0 if kind.kept_by_engine else touched
+        most = 0.0
+        if own:
+            per_row = max(1.0, touched / scale if scale else 1.0) * self._most_multiplicity(seen) / many
+            most = ceil(per_row - 1e-9) * effect.most
+        return Upkeep(work, self.costs.touch(work) if touched else Cost(), own, most, tuple(demands))
+
+    def _counted(self, effect: Effect, view: View) -> _Change:
+        """What one row's change does to the groups of a view with measures."""
+        if effect.kind == "create":
+            return _Change(adds=1.0)
+        if effect.kind == "delete":
+            return _Change(adds=1.0, needs_old=True)
+        grouping = _own_columns(self.model, view)
+        if effect.kind == "replace" or effect.columns & grouping:
+            return _Change(adds=2.0, needs_old=True)
+        if effect.columns & self._decisive(view):
+            return _Change(adds=1.0, needs_old=True)
+        return _Change()
+
+    def _changed(self, write: Write, effect: Effect, view: View, kind: Kind) -> _Change:
+        """What one row's change does to its entry."""
+        here = self.model.entities[view.entity]
+        decisive = self._decisive(view)
+        before, after = self._shares(write, effect, view)
+        # An entry that we keep is found by its key, which the entity's key alone may not tell.
+        hidden = not kind.kept_by_engine and not _own_columns(self.model, view) <= set(here.key)
+        if effect.kind == "create":
+            return _Change(puts=after, copies=True)
+        if effect.kind == "delete":
+            return _Change(deletes=before, needs_old=hidden)
+        if effect.kind == "replace":
+            movable = any(not here.columns[column].immutable for column in decisive)
+            return _Change(puts=after, needs_old=movable and not kind.kept_by_engine, copies=True)
+        if effect.columns & decisive:
+            return _Change(
+                puts=max(0.0, after - before),
+                moves=min(before, after),
+                deletes=max(0.0, before - after),
+                needs_old=kind.composed or not kind.kept_by_engine,
+                copies=True,
+            )
+        if effect.columns & self._carried(view, kind):
+            return _Change(patches=max(before, 0.0), needs_old=hidden, copies=True)
+        return _Change()
+
+    def _decisive(self, view: View) -> set[str]:
+        """The own columns that decide whether and where a row has an entry, and what it adds to a group."""
+        found = _own_columns(self.model, view)
+        found |= {condition.path.column for condition in view.where if not condition.path.roles}
+        for measure in view.measures:
+            found |= {path.column for path in term_paths(measure.term) if not path.roles}
+        return found
 
     def _most_multiplicity(self, view: View) -> float:
         """The most entries that a row has: by the limit of a set, or a few times the usual number of words."""
