@@ -70,6 +70,9 @@ def test_a_damaged_lock_file(keyplan: Keyplan) -> None:
     line = "notes.sqlite.lock.json: this is not a lock file; make one with 'keyplan design --save'"
     assert_fails(keyplan("emit", "notes.yaml", "--engine", "sqlite", "--to", "sql"), line)
     assert_fails(keyplan("run", "notes.yaml", "sqlite:notes.db", "notes_of", "owner=x"), line)
+    assert_fails(keyplan("design", "notes.yaml", "--engine", "sqlite", "--save", "--keep"), line)
+    assert keyplan("design", "notes.yaml", "--engine", "sqlite", "--save").exit_code == 0  # as the line says
+    assert keyplan("run", "notes.yaml", "sqlite:notes.db", "notes_of", "owner=x").exit_code == 0
 
 
 @pytest.mark.parametrize(

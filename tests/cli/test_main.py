@@ -34,6 +34,12 @@ def test_help_lists_the_commands_in_order(keyplan: Keyplan) -> None:
     assert listed == list(COMMANDS)
 
 
+def test_nothing_at_all_is_help(keyplan: Keyplan) -> None:
+    result = keyplan()
+    assert result.exit_code == 0
+    assert result.stdout == keyplan("--help").stdout
+
+
 def test_version(keyplan: Keyplan) -> None:
     assert keyplan("--version").stdout == f"keyplan {api.__version__}\n"
 

@@ -27,7 +27,12 @@ def command(model_file: str, engine: str, form: str, save: bool, keep: bool) -> 
     from keyplan.cli.output import as_json, design_text, difference_text
 
     model = read_model(model_file)
-    locked = keyplan.load_lock(model, engine, stale=True)
+    try:
+        locked = keyplan.load_lock(model, engine, stale=True)
+    except keyplan.DesignError:
+        if keep or not save:
+            raise
+        locked = None  # what cannot be read is what --save is to replace
     if keep and locked is None:
         raise keyplan.DesignError(f"{model_file}: there is no lock file to keep; make one with --save")
     with working(f"designing {model.name} for {engine}"):
