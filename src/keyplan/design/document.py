@@ -2,64 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from keyplan.design.describe import condition_text
 from keyplan.model.model import Model
+from keyplan.model.pattern import Pattern
+from keyplan.model.write import Write
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Figures
-from keyplan.plan.view import Embed, View
+from keyplan.plan.view import Embed, Part, View
 
 
 def document(model: Model, design: Design) -> dict[str, Any]:
     """A design as one stable JSON document; see docs/design-document.md for its fields."""
     where = {name: structure.name for structure in design.structures for name in structure.views}
-    patterns: dict[str, Any] = {}
-    for name, pattern in model.patterns.items():
-        if name in design.unserved:
-            missing = design.unserved[name]
-            patterns[name] = {"served": False, "reason": missing.reason}
-            if missing.change:
-                patterns[name]["change"] = missing.change
-            continue
-        plan = design.plans[name]
-        steps = [
-            {**step, "on": where.get(str(step.get("view")), "")} if "view" in step else dict(step)
-            for step in plan.steps
-        ]
-        patterns[name] = {
-            "served": True,
-            "steps": steps,
-            **_figures(plan.figures),
-            "p99_budget_ms": pattern.p99_ms,
-            "rate": short(pattern.traffic.rate),
-            "total": short(plan.figures.cost * pattern.traffic.rate * design.objective.per_second),
-            "consistency": pattern.consistency,
-        }
-    writes: dict[str, Any] = {}
-    for name, write in model.writes.items():
-        if name in design.unserved:
-            writes[name] = {"served": False, "reason": design.unserved[name].reason}
-            continue
-        planned = design.writes[name]
-        writes[name] = {
-            "served": True,
-            "touches": [
-                {
-                    "view": touch.view,
-                    "on": where.get(touch.view, ""),
-                    "puts": short(touch.puts),
-                    "deletes": short(touch.deletes),
-                    "units": {unit: short(amount) for unit, amount in touch.units.items()},
-                }
-                for touch in planned.touches
-            ],
-            "steps": [{**step, "on": where.get(str(step.get("view")), "")} for step in planned.steps],
-            "how": planned.how,
-            **_figures(planned.figures),
-            "rate": short(write.traffic.rate),
-            "total": short(planned.figures.cost * write.traffic.rate * design.objective.per_second),
-        }
     objective = design.objective
     return {
         "model": design.model,
@@ -84,8 +41,8 @@ def document(model: Model, design: Design) -> dict[str, Any]:
             for structure in design.structures
         ],
         "homes": {entity: view for entity, (view, _) in design.homes.items()},
-        "patterns": patterns,
-        "writes": writes,
+        "patterns": {name: _pattern(design, pattern, where) for name, pattern in model.patterns.items()},
+        "writes": {name: _write(design, write, where) for name, write in model.writes.items()},
         "findings": [
             {
                 "severity": finding.severity,
@@ -100,6 +57,50 @@ def document(model: Model, design: Design) -> dict[str, Any]:
     }
 
 
+def _pattern(design: Design, pattern: Pattern, where: Mapping[str, str]) -> dict[str, Any]:
+    if pattern.name in design.unserved:
+        missing = design.unserved[pattern.name]
+        change = {"change": missing.change} if missing.change else {}
+        return {"served": False, "reason": missing.reason, **change}
+    plan = design.plans[pattern.name]
+    return {
+        "served": True,
+        "steps": [
+            {**step, "on": where.get(str(step.get("view")), "")} if "view" in step else dict(step)
+            for step in plan.steps
+        ],
+        **_figures(plan.figures),
+        "p99_budget_ms": pattern.p99_ms,
+        "rate": short(pattern.traffic.rate),
+        "total": short(plan.figures.cost * pattern.traffic.rate * design.objective.per_second),
+        "consistency": pattern.consistency,
+    }
+
+
+def _write(design: Design, write: Write, where: Mapping[str, str]) -> dict[str, Any]:
+    if write.name in design.unserved:
+        return {"served": False, "reason": design.unserved[write.name].reason}
+    planned = design.writes[write.name]
+    return {
+        "served": True,
+        "touches": [
+            {
+                "view": touch.view,
+                "on": where.get(touch.view, ""),
+                "puts": short(touch.puts),
+                "deletes": short(touch.deletes),
+                "units": {unit: short(amount) for unit, amount in touch.units.items()},
+            }
+            for touch in planned.touches
+        ],
+        "steps": [{**step, "on": where.get(str(step.get("view")), "")} for step in planned.steps],
+        "how": planned.how,
+        **_figures(planned.figures),
+        "rate": short(write.traffic.rate),
+        "total": short(planned.figures.cost * write.traffic.rate * design.objective.per_second),
+    }
+
+
 def _view(design: Design, view: View) -> dict[str, Any]:
     figures = design.figures[view.name]
     ways = [part.ways for part in view.partition if part.ways > 1]
@@ -108,9 +109,9 @@ def _view(design: Design, view: View) -> dict[str, Any]:
         "name": view.name,
         "entity": view.entity,
         "kind": view.kind,
-        "partition": [_path(view, str(part)) for part in view.partition],
-        "sort": [_path(view, str(part)) for part in view.sort],
-        "holds": [_path(view, path) for path in view.holds] or [measure.name for measure in view.measures],
+        "partition": [_part(view, part) for part in view.partition],
+        "sort": [_part(view, part) for part in view.sort],
+        "holds": [f"{view.entity}.{path}" for path in view.holds] or [measure.name for measure in view.measures],
         "embeds": [_embed(embed) for embed in view.embeds],
         "shards": ways[0] if ways else 1,
         "bucket": cuts[0] if cuts else None,
@@ -127,8 +128,9 @@ def _view(design: Design, view: View) -> dict[str, Any]:
     }
 
 
-def _path(view: View, text: str) -> str:
-    return text if text.startswith("shard") or "(" in text else f"{view.entity}.{text}"
+def _part(view: View, part: Part) -> str:
+    """A part of a key; only a plain value is a path of the entity."""
+    return str(part) if part.ways > 1 or part.cut else f"{view.entity}.{part}"
 
 
 def _embed(embed: Embed) -> dict[str, Any]:
