@@ -159,6 +159,9 @@ def test_load_wants_rows_from_one_place(keyplan: Keyplan) -> None:
     assert_fails(keyplan("load", "shop.yaml", URL), line)
     assert_fails(keyplan("load", "shop.yaml", URL, "rows.jsonl", "--generate"), line)
     assert_fails(keyplan("load", "shop.yaml", URL, "nosuch.jsonl"), "nosuch.jsonl: no such file or directory")
+    Path("latin.jsonl").write_bytes(b"[\xff")
+    line = "latin.jsonl: the rows are not UTF-8; save them in that encoding"
+    assert_fails(keyplan("load", "shop.yaml", URL, "latin.jsonl"), line)
 
 
 def test_an_interrupted_load_goes_on(keyplan: Keyplan, monkeypatch: pytest.MonkeyPatch) -> None:

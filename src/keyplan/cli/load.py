@@ -75,11 +75,14 @@ def _midnight(day: str | None) -> datetime | None:
 
 
 def _read(model: keyplan.Model, name: str) -> Iterator[Row]:
-    if name == "-":
-        yield from _parse(model, "stdin", sys.stdin)
-        return
-    with Path(name).open(encoding="utf-8") as file:
-        yield from _parse(model, name, file)
+    try:
+        if name == "-":
+            yield from _parse(model, "stdin", sys.stdin)
+            return
+        with Path(name).open(encoding="utf-8") as file:
+            yield from _parse(model, name, file)
+    except UnicodeDecodeError:
+        raise keyplan.ArgumentError(f"{name}: the rows are not UTF-8; save them in that encoding") from None
 
 
 def _parse(model: keyplan.Model, name: str, file: TextIO) -> Iterator[Row]:

@@ -23,7 +23,7 @@ STORE_METHODS = (
 )
 """Names of the store itself, which no pattern, write or transaction may take."""
 
-CALL_ARGUMENTS = ("cursor", "consistency", "explain")
+CALL_ARGUMENTS = ("self", "cursor", "consistency", "explain")
 """Arguments that every call has, which no parameter may take."""
 
 
