@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.conftest import Both
 from tests.conformance.pair import NOON, Pair, at
 
 MODEL = """
@@ -155,3 +156,34 @@ def test_a_dangling_path_is_in_the_group_of_the_missing(reads: Pair) -> None:
 
 def test_the_limit_comes_after_the_order(reads: Pair) -> None:
     assert len(reads.same("best_shops")) == 2
+
+
+def test_sums_by_day_over_ranges_of_days(both: Both) -> None:
+    pair = both(
+        """
+        entities:
+          Sale: { fields: { sid: "int, key", shop: "enum(a 50%, b 50%)", amount: int, at: timestamp } }
+        patterns:
+          daily: { count: Sale, group: [day(at)], where: "day(at) between :low and :high" }
+          later: { count: Sale, group: [day(at)], where: "day(at) > :low and day(at) < :high" }
+          earned: { sum: Sale.amount, where: "shop = :shop and day(at) >= :low" }
+        writes:
+          sell: { upsert: Sale }
+          move: { update: Sale, set: [at], where: "sid = :sid" }
+        """,
+        [
+            (
+                "Sale",
+                {"sid": n, "shop": "ab"[n % 2], "amount": n, "at": at(f"2024-05-{1 + n // 4:02} {6 * (n % 4):02}:00")},
+            )
+            for n in range(20)
+        ],
+    )
+    for sid, moment in ((0, "2024-05-05 23:59"), (19, "2024-05-01 00:00")):
+        for low, high in (("2024-05-02", "2024-05-04"), ("2024-05-01", "2024-05-05"), ("2024-05-04", "2024-05-02")):
+            for name in ("daily", "later"):
+                if pair.serves(name):
+                    pair.same(name, low=at(low).date(), high=at(high).date())
+            if pair.serves("earned"):
+                pair.same("earned", shop="a", low=at(low).date())
+        pair.same("move", sid=sid, at=at(moment))

@@ -372,10 +372,9 @@ class Candidates:
                 equal.append(part)
             elif condition.op in RANGES and condition.op != "begins_with":
                 cut = next((group.cut for group in fold.group if group.path == condition.path), None)
-                if cut is None:
-                    rest.append(Part(str(condition.path)))
-                else:
+                if cut not in (None, condition.cut):
                     return  # a range finer than its group cannot be answered from groups
+                rest.append(Part(str(condition.path), condition.cut))
             else:
                 return
         groups = [Part(str(group.path), group.cut) for group in fold.group]

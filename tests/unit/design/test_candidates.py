@@ -109,3 +109,19 @@ def test_wants_include_the_key_and_what_is_selected_through_roles() -> None:
 def test_indexes_on_one_sorted_sequence_have_no_partition() -> None:
     model = model_of(SHOP, "p: { find: Order, where: 'user = :u', order: created_at, page: 10 }")
     assert "user, created_at, order_id" in keys(model, "Order", "sqlite", "index")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "key"),
+    [
+        ("where: 'day(created_at) >= :d', group: [day(created_at)]", "day(created_at)"),
+        ("where: 'status = :s and day(created_at) between :a and :b'", "status, day(created_at)"),
+        ("where: 'created_at >= :d', group: [day(created_at)]", None),
+        ("where: 'day(created_at) >= :d', group: [month(created_at)]", None),
+    ],
+)
+def test_sums_are_kept_for_ranges_as_coarse_as_their_groups(pattern: str, key: str | None) -> None:
+    model = model_of(SHOP, f"p: {{ count: Order, {pattern} }}")
+    views = build_problem(model, get_engine("sqlite")).problem.views.values()
+    found = {", ".join(map(str, seen.sort)) for seen in views if seen.measures}
+    assert found == ({key} if key else set())
