@@ -107,8 +107,6 @@ class Facts:
             writes * min(1.0, self.share(view) * self.multiplicity(view) if not view.where else 1.0),
             readers,
             embeds,
-            self.key_bytes(entity, view.partition, most=True),
-            self.key_bytes(entity, view.sort, most=True),
             hottest,
             sum(statistics.bytes(entity, Path((), column)) for column in model.entities[entity].stored),
         )
@@ -161,7 +159,8 @@ class Facts:
                 share /= part.ways
         return share
 
-    def key_bytes(self, entity: str, parts: Sequence[Part], *, most: bool = False) -> float:
+    def key_bytes(self, entity: str, parts: Sequence[Part]) -> float:
+        """Average bytes of the values of key parts."""
         total = 0.0
         for part in parts:
             if part.ways > 1:
@@ -173,8 +172,8 @@ class Facts:
             if part.cut in CUT_SECONDS:
                 total += 10
             elif part.cut == "words":
-                total += 64 if most else 8
+                total += 8
             else:
-                total += most_bytes(kind) if most else average_bytes(kind)
+                total += average_bytes(kind)
             total += 1
         return total

@@ -15,7 +15,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from keyplan.errors import EngineError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design, Structure
 from keyplan.plan.edits import Edit
@@ -246,7 +245,3 @@ class Engine(ABC):
     def access(self, model: Model, design: Design, search: Search, *, many: bool) -> Access | None:
         """A search in short, where the engine has a usual form for it; `many`: for several rows at once."""
         return None
-
-
-def is_error(reply: Reply) -> bool:
-    return isinstance(reply, EngineError)

@@ -53,9 +53,6 @@ class ViewFacts:
     """Peak requests per second for the same entries, of the hottest pattern that may use the view."""
     embeds: Mapping[str, EmbedFacts] = field(default_factory=dict)
     """Per dotted role chain."""
-    key_bytes_most: float = 0.0
-    """The largest key by the types' limits."""
-    sort_bytes_most: float = 0.0
     hottest_share: float = 0.0
     """The share of the entries that the largest partition holds."""
     row_bytes: float = 0.0

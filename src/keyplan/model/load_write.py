@@ -12,7 +12,7 @@ from keyplan.model.pattern import Condition, Literal, Now, Operand, Param, Path
 from keyplan.model.reading import CALL_ARGUMENTS
 from keyplan.model.scope import Params
 from keyplan.model.source import Items, Node, Table, Text
-from keyplan.model.syntax import Name, TextError, parse_items, shown
+from keyplan.model.syntax import Name, TextError, parse_items, parse_where, shown
 from keyplan.model.validate import NUMBERS
 from keyplan.model.values import canonical, parse
 from keyplan.model.write import Repeat, Transaction, Write
@@ -138,8 +138,6 @@ class WriteReader(SelectReader):
 
     def written(self, node: Node) -> int:
         """How many conditions a `where` has as written, so that a broken one is not taken for a missing one."""
-        from keyplan.model.syntax import parse_where
-
         total = 0
         for text in node.items if isinstance(node, Items) else (node,):
             try:
@@ -205,7 +203,7 @@ class WriteReader(SelectReader):
         assert isinstance(node, Text)
         negative = text.startswith("-:")
         if text.startswith(":") or negative:
-            return self.parameter(column, what, text, node, params)
+            return self.parameter(column, text, node, params)
         if text.lower() == "now" and what == "set":
             if column.type.kind in ("timestamp", "date"):
                 return Now()
@@ -230,7 +228,7 @@ class WriteReader(SelectReader):
             self.report.add(node, f"'{column.name}' is {column.type}: {error}{hint}")
             return None
 
-    def parameter(self, column: Column, what: str, text: str, node: Node, params: Params) -> Param | None:
+    def parameter(self, column: Column, text: str, node: Node, params: Params) -> Param | None:
         negative = text.startswith("-")
         name = text.lstrip("-:")
         if text not in (f":{name}", f"-:{name}"):

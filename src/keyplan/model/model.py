@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -99,13 +99,6 @@ class Model:
         """What `path_of` has worked out so far."""
         return {}
 
-    def referrers(self, entity: str) -> Iterator[tuple[str, Role]]:
-        """Every (entity, to-one role) that leads to this entity."""
-        for other in self.entities.values():
-            for role in other.roles.values():
-                if not role.many and role.entity == entity:
-                    yield other.name, role
-
     def inverse(self, entity: str, role: str) -> Role | None:
         """The to-many role that undoes a to-one role, if the model names it."""
         target = self.entities[entity].roles[role]
@@ -161,7 +154,7 @@ class _Derivation:
             columns = {}
             for item in entity.fields.values():
                 if item.computed is None:
-                    for column in self.columns_of(entity, item):
+                    for column in self.columns_of(item):
                         columns[column.name] = column
             self.columns[name] = columns
         for name, entity in self.entities.items():
@@ -193,12 +186,12 @@ class _Derivation:
     def key_columns(self, entity: Entity, part: str) -> list[str]:
         """The columns of one written key part; `customer.district` takes those of the reference that begin so."""
         head, _, rest = part.partition(".")
-        names = [column.name for column in self.columns_of(entity, entity.fields[head])]
+        names = [column.name for column in self.columns_of(entity.fields[head])]
         if not rest:
             return names
         return [name for name in names if name == part or name.startswith(part + ".")]
 
-    def columns_of(self, entity: Entity, item: Field) -> list[Column]:
+    def columns_of(self, item: Field) -> list[Column]:
         optional = item.optional is not None
         if item.target is None:
             assert item.type is not None
@@ -224,7 +217,7 @@ class _Derivation:
         found = []
         for item in entity.fields.values():
             if item.unique:
-                found.append(tuple(column.name for column in self.columns_of(entity, item)))
+                found.append(tuple(column.name for column in self.columns_of(item)))
         return found
 
     def computed_column(self, entity: Entity, item: Field, computed: Computed) -> Column:
@@ -240,11 +233,11 @@ class _Derivation:
         roles: dict[str, Role] = {}
         for item in entity.fields.values():
             if item.target is not None:
-                columns = tuple(column.name for column in self.columns_of(entity, item))
+                columns = tuple(column.name for column in self.columns_of(item))
                 roles[item.name] = Role(item.name, item.target, False, columns, field=item.name)
         for child in done.values():
             for item in child.fields.values():
                 if item.target == entity.name and item.role is not None:
-                    columns = tuple(column.name for column in self.columns_of(child, item))
+                    columns = tuple(column.name for column in self.columns_of(item))
                     roles[item.role] = Role(item.role, child.name, True, columns, item.most, item.name)
         return roles

@@ -59,7 +59,7 @@ class EntityCheck:
         """Which marks go together, one field at a time."""
         for draft in self.drafts.values():
             for field_draft in draft.drafts.values():
-                for message in _shape_problems(field_draft, draft.entity):
+                for message in _shape_problems(field_draft):
                     self.report.add(field_draft.node, message)
                 item = field_draft.field
                 if item.unique and (item.computed is not None or draft.entity.key_fields == (item.name,)):
@@ -264,7 +264,7 @@ def leads_to_unknown(model: Model, entity: str, text: str) -> bool:
     return False
 
 
-def _shape_problems(draft: Draft, entity: Entity) -> list[str]:
+def _shape_problems(draft: Draft) -> list[str]:
     item = draft.field
     kind = item.type.kind if item.type is not None else ""
     found: list[str] = []

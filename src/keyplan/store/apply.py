@@ -22,10 +22,6 @@ class Difference:
     changes: Sequence[Change]
 
     @property
-    def is_applied(self) -> bool:
-        return not self.changes
-
-    @property
     def is_destructive(self) -> bool:
         return any(change.destructive for change in self.changes)
 

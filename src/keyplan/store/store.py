@@ -42,7 +42,7 @@ class PatternMethod(Method):
     """A pattern."""
 
     def __init__(self, core: Core, read: Read, run: Callable[[Proc[Any]], Any]) -> None:
-        super().__init__(read.pattern.name, pattern_signature(read.pattern), describe(core.model, read.pattern), run)
+        super().__init__(read.pattern.name, pattern_signature(read.pattern), describe(read.pattern), run)
         self._core = core
         self._read = read
 
@@ -113,7 +113,7 @@ class WriteMethod(Method):
     """A write."""
 
     def __init__(self, core: Core, write: Write, run: Callable[[Proc[Any]], Any]) -> None:
-        super().__init__(write.name, write_signature(core.model, write), describe(core.model, write), run)
+        super().__init__(write.name, write_signature(core.model, write), describe(write), run)
         self._core = core
         self._write = write
 
@@ -326,7 +326,7 @@ def write_signature(model: Model, write: Write) -> inspect.Signature:
     return inspect.Signature(parameters)
 
 
-def describe(model: Model, call: Pattern | Write) -> str:
+def describe(call: Pattern | Write) -> str:
     """The docstring of a method: the model's own note, or what it does."""
     if call.note:
         return call.note

@@ -219,14 +219,14 @@ class _Verifier:
                 row = homes[entity.name, key]
                 wanted = place.keys(world.full(entity.name, row, place.copies, True)) if row is not None else []
                 for stands in place.key.of(_narrowed(entry, parts)):
-                    if stands not in wanted and not self.is_behind_expired(place, entry):
+                    if stands not in wanted and not self.is_behind_expired(entry):
                         self.result.note(place.view.name, "extra", stands)
                         edits.append(Edit(place.view.name, "delete", stands, place.at))
             yield from self.mend(edits)
 
         yield from self.scan(place, (*place.holds, *(name for name, _ in parts)), check)
 
-    def is_behind_expired(self, place: Place, entry: Mapping[str, Any]) -> bool:
+    def is_behind_expired(self, entry: Mapping[str, Any]) -> bool:
         """Entries under a value of a row that has expired are not seen by any read."""
         return any(
             path.endswith("." + EXPIRES) and value is not None and value <= self.now for path, value in entry.items()

@@ -127,7 +127,7 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
     if table is None:
         steps: list[Change] = [CreateTable(model, design, places)]
         return (*steps, *([EnableExpiry()] if places.expires else []), record)
-    _check(model, design, places, found)
+    _check(model, places, found)
     types = {one["AttributeName"]: one["AttributeType"] for one in table.get("AttributeDefinitions", ())}
     there = {
         one["IndexName"]: one
@@ -149,7 +149,7 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
     return (*steps, record)
 
 
-def _check(model: Model, design: Design, places: Layout, found: Catalog) -> None:
+def _check(model: Model, places: Layout, found: Catalog) -> None:
     """Refuses a table that is not ours, or that holds rows under another layout."""
     about = found.found
     if _keys(about["table"]) != {"HASH": (PK, "S"), "RANGE": (SK, "S")}:
@@ -226,7 +226,7 @@ def table_definition(model: Model, design: Design, places: Layout) -> dict[str, 
     return body
 
 
-def _until_active(ignoring: str | None = None) -> Proc[None]:
+def _until_active() -> Proc[None]:
     """Waits until the table and all its indexes are active; an index that is being deleted has to be gone."""
     waited, pause = 0.0, 0.05
     while True:
