@@ -271,15 +271,9 @@ class Candidates:
                     )
                 continue
             probe = View("", entity, kind.name, partition, sort, here.stored, (), shape.where)
-            served = []
-            for need in needs:
-                found = match(model, self.statistics, kind, probe, need)
-                if found is not None and not found.scan:
-                    asked = set(need.wants) | {str(condition.path) for condition in (*found.filter, *found.left)}
-                    served.append({text for text in asked if self._copyable(entity, text)})
             contents = {frozenset(keys), frozenset(keys | own)}
             union: set[str] = set()
-            for asked in served:
+            for asked in self._asked_of(probe, needs):
                 contents.add(frozenset(keys | asked))
                 union |= asked
             contents.add(frozenset(keys | union))
@@ -294,7 +288,16 @@ class Candidates:
                 holds = held_paths(model, entity, set(held))
                 self._add(View("", entity, kind.name, partition, sort, holds, (), shape.where))
 
+    def _asked_of(self, view: View, needs: list[Need]) -> Iterator[set[str]]:
+        """Per need that the key can answer without a scan: what it would take from the view, if it were there."""
+        for need in needs:
+            found = match(self.model, self.statistics, self.kinds[view.kind], view, need)
+            if found is not None and not found.scan:
+                asked = set(need.wants) | {str(condition.path) for condition in (*found.filter, *found.left)}
+                yield {text for text in asked if self._copyable(view.entity, text)}
+
     def _copyable(self, entity: str, text: str) -> bool:
+        """Whether a view may hold the path: not computed, and no more than two to-one roles away."""
         path = path_of(text, self.model, entity)
         if self.model.is_many(entity, path.roles):
             return False
