@@ -26,7 +26,8 @@ from keyplan.reference import Database
 from keyplan.store.store import Store
 from tests.examples_data.compare import difference, first_difference, walk
 
-NOON = datetime(2024, 5, 15, 12, 0, tzinfo=UTC)
+NOON = datetime(2052, 5, 15, 12, 0, tzinfo=UTC)
+"""When every test begins: in the future, because servers delete by their own clocks what has expired."""
 """A Wednesday."""
 
 Rows = Iterable[tuple[str, Mapping[str, Any]]]
@@ -57,7 +58,7 @@ def ids() -> Callable[[Type, datetime], Any]:
 
 
 def at(text: str) -> datetime:
-    """`2024-05-01 10:00` as a timestamp in UTC."""
+    """`2052-05-01 10:00` as a timestamp in UTC."""
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 

@@ -109,7 +109,7 @@ def filled(both: Both, field: str, values: list[Any]) -> Pair:
         ("flt", FLOATS, "by_flt"),
         ("boo", [True, False, True], "by_boo"),
         ("enu", ["b", "a", "B", "ab"], "by_enu"),
-        ("dat", [date(1, 1, 1), date(9999, 12, 31), date(1969, 12, 31), date(2024, 2, 29)], "by_dat"),
+        ("dat", [date(1, 1, 1), date(9999, 12, 31), date(1969, 12, 31), date(2052, 2, 29)], "by_dat"),
         (
             "tim",
             [
@@ -143,10 +143,10 @@ def test_values_come_back_as_they_were_in_their_order(both: Both, field: str, va
         ("flt", -0.0, 0.0),
         ("flt", 3, 3.0),
         ("boo", False, False),
-        ("tim", datetime(2024, 1, 1, 0, 0, 0, 1999, UTC), datetime(2024, 1, 1, 0, 0, 0, 1000, UTC)),
-        ("tim", datetime(2024, 1, 1, 2, tzinfo=timezone(timedelta(hours=2))), datetime(2024, 1, 1, tzinfo=UTC)),
-        ("tim", "2024-01-01T00:00:00Z", datetime(2024, 1, 1, tzinfo=UTC)),
-        ("dat", "2024-01-31", date(2024, 1, 31)),
+        ("tim", datetime(2052, 1, 1, 0, 0, 0, 1999, UTC), datetime(2052, 1, 1, 0, 0, 0, 1000, UTC)),
+        ("tim", datetime(2052, 1, 1, 2, tzinfo=timezone(timedelta(hours=2))), datetime(2052, 1, 1, tzinfo=UTC)),
+        ("tim", "2052-01-01T00:00:00Z", datetime(2052, 1, 1, tzinfo=UTC)),
+        ("dat", "2052-01-31", date(2052, 1, 31)),
         ("uid", "AAAAAAAA-0000-0000-0000-00000000000B", UUID("aaaaaaaa-0000-0000-0000-00000000000b")),
         ("uli", "01arz3ndektsv4rrffq69g5fav", "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
         ("set", ["b", "a", "b"], frozenset("ab")),
@@ -154,7 +154,7 @@ def test_values_come_back_as_they_were_in_their_order(both: Both, field: str, va
         ("ints", {3, -1}, frozenset((3, -1))),
         ("lst", [3, 1, 3], (3, 1, 3)),
         ("decs", ["1", "0.5"], (Decimal("1.0"), Decimal("0.5"))),
-        ("days", [date(2024, 1, 1)], frozenset([date(2024, 1, 1)])),
+        ("days", [date(2052, 1, 1)], frozenset([date(2052, 1, 1)])),
         ("jsn", {"a": [1, None, {"$gt": ""}], "b": "x", "c": 1.5, "d": True}, None),
         ("jsn", [], None),
         ("jsn", "text", None),
@@ -203,11 +203,11 @@ def test_canonical_forms_are_returned(shared: Pair, field: str, given: Any, cano
         ("boo", 1),
         ("enu", "c"),
         ("enu", "A"),
-        ("dat", "2024-13-01"),
+        ("dat", "2052-13-01"),
         ("dat", NOON),
-        ("tim", datetime(2024, 1, 1)),
-        ("tim", date(2024, 1, 1)),
-        ("tim", "2024-01-01T00:00:00"),
+        ("tim", datetime(2052, 1, 1)),
+        ("tim", date(2052, 1, 1)),
+        ("tim", "2052-01-01T00:00:00"),
         ("uid", "x"),
         ("uli", "8ZZZZZZZZZZZZZZZZZZZZZZZZZ"),
         ("set", "ab"),
@@ -320,7 +320,7 @@ writes:
 
 
 def test_strings_that_look_like_separators_stay_apart(both: Both) -> None:
-    day = date(2024, 1, 1)
+    day = date(2052, 1, 1)
     regions = ["", "a", "a#", "a#1", "#", "a\x01", "\x01", "|", "\U0001f600"]
     rows = [("Part", {"region": region, "number": number, "day": day}) for region in regions for number in (-1, 0, 1)]
     pair = both(KEYS, rows)
@@ -332,13 +332,13 @@ def test_strings_that_look_like_separators_stay_apart(both: Both) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        ("a", -1, date(2024, 1, 1)),
-        ["a", -1, "2024-01-01"],
-        {"day": date(2024, 1, 1), "region": "a", "number": -1},
+        ("a", -1, date(2052, 1, 1)),
+        ["a", -1, "2052-01-01"],
+        {"day": date(2052, 1, 1), "region": "a", "number": -1},
     ],
 )
 def test_a_composite_reference_is_a_tuple_or_mapping(both: Both, given: Any) -> None:
-    pair = both(KEYS, [("Part", {"region": "a", "number": -1, "day": date(2024, 1, 1), "made": NOON})])
+    pair = both(KEYS, [("Part", {"region": "a", "number": -1, "day": date(2052, 1, 1), "made": NOON})])
     uid = pair.same("mku", part=given)["uid"]
     found = pair.same("use", uid=uid)
     assert found["part"]["made"] == NOON
@@ -348,6 +348,6 @@ def test_a_composite_reference_is_a_tuple_or_mapping(both: Both, given: Any) -> 
     assert pair.same("uses", region="a", number=-1) == []
 
 
-@pytest.mark.parametrize("given", [("a", 1), ("a", None, date(2024, 1, 1)), "a", {"region": "a"}, {"x": 1}])
+@pytest.mark.parametrize("given", [("a", 1), ("a", None, date(2052, 1, 1)), "a", {"region": "a"}, {"x": 1}])
 def test_a_partial_reference_is_refused(both: Both, given: Any) -> None:
     both(KEYS).refused("mku", part=given)

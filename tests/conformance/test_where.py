@@ -99,7 +99,7 @@ ROWS: list[tuple[str, dict[str, Any]]] = [
             "title": "Blue Shirt",
             "body": "cotton, soft",
             "made": NOON,
-            "due": date(2024, 5, 31),
+            "due": date(2052, 5, 31),
             "price": "9.99",
             "weight": 1.5,
             "owner": 1,
@@ -116,7 +116,7 @@ ROWS: list[tuple[str, dict[str, Any]]] = [
             "tags": ["x"],
             "title": "Blueish shirt",
             "made": NOON - timedelta(days=30),
-            "due": date(2024, 6, 1),
+            "due": date(2052, 6, 1),
             "price": "-3",
             "weight": -2.0,
             "owner": 1,
@@ -132,7 +132,7 @@ ROWS: list[tuple[str, dict[str, Any]]] = [
             "mood": "bad",
             "title": "STRASSE",
             "body": "blue_shirt",
-            "made": at("2024-05-13 00:00"),
+            "made": at("2052-05-13 00:00"),
             "due": date(2023, 12, 31),
             "owner": 2,
         },
@@ -146,14 +146,14 @@ ROWS: list[tuple[str, dict[str, Any]]] = [
             "state": "lost",
             "tags": ["z"],
             "sizes": [5],
-            "made": at("2024-05-12 23:59:59.999"),
+            "made": at("2052-05-12 23:59:59.999"),
             "price": "10",
             "owner": 9,
         },
     ),
     ("Note", {"id": 5, "name": "c'd", "rank": 0, "tags": ["y"], "made": at("2023-12-31 23:00"), "owner": 4}),
     ("Note", {"id": 6, "state": "done", "owner": 3}),
-    ("Note", {"id": 7, "rank": 20, "tags": ["x", "y"], "made": at("2024-05-15 12:59:59.999"), "weight": 0.0}),
+    ("Note", {"id": 7, "rank": 20, "tags": ["x", "y"], "made": at("2052-05-15 12:59:59.999"), "weight": 0.0}),
     ("Note", {"id": -8, "rank": 20, "state": "done", "owner": 2, "name": "a\U0001f600", "tags": ["y"]}),
 ]
 
@@ -176,7 +176,7 @@ def test_between_is_inclusive(reads: Pair) -> None:
 
 def test_reversed_bounds_find_nothing(reads: Pair) -> None:
     assert reads.same("within", low=20, high=10) == []
-    assert reads.same("days", low=date(2024, 5, 15), high=date(2024, 5, 14)) == []
+    assert reads.same("days", low=date(2052, 5, 15), high=date(2052, 5, 14)) == []
 
 
 def test_duplicates_in_a_list_count_once(reads: Pair) -> None:
@@ -257,16 +257,16 @@ def test_search_in_one_field(reads: Pair) -> None:
 @pytest.mark.parametrize(
     ("name", "argument", "expected"),
     [
-        ("on_day", {"day": date(2024, 5, 15)}, [1, 7]),
-        ("on_day", {"day": at("2024-05-15 23:59")}, [1, 7]),
-        ("in_week", {"day": date(2024, 5, 19)}, [1, 3, 7]),
-        ("in_week", {"day": date(2024, 5, 12)}, [4]),
-        ("in_month", {"day": date(2024, 5, 1)}, [1]),
-        ("in_year", {"day": date(2024, 12, 31)}, [1, 2, 3, 4, 7]),
-        ("in_hour", {"moment": at("2024-05-15 12:30")}, [1, 7]),
-        ("in_minute", {"moment": at("2024-05-15 12:00:59")}, [1]),
-        ("days", {"low": date(2024, 5, 12), "high": date(2024, 5, 13)}, [3, 4]),
-        ("since_month", {"day": date(2024, 5, 20)}, [1, 2]),
+        ("on_day", {"day": date(2052, 5, 15)}, [1, 7]),
+        ("on_day", {"day": at("2052-05-15 23:59")}, [1, 7]),
+        ("in_week", {"day": date(2052, 5, 19)}, [1, 3, 7]),
+        ("in_week", {"day": date(2052, 5, 12)}, [4]),
+        ("in_month", {"day": date(2052, 5, 1)}, [1]),
+        ("in_year", {"day": date(2052, 12, 31)}, [1, 2, 3, 4, 7]),
+        ("in_hour", {"moment": at("2052-05-15 12:30")}, [1, 7]),
+        ("in_minute", {"moment": at("2052-05-15 12:00:59")}, [1]),
+        ("days", {"low": date(2052, 5, 12), "high": date(2052, 5, 13)}, [3, 4]),
+        ("since_month", {"day": date(2052, 5, 20)}, [1, 2]),
     ],
 )
 def test_truncations_truncate_their_argument_likewise(

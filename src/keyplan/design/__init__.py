@@ -36,6 +36,10 @@ def design(model: Model, engine: Engine, *, keep: Design | None = None) -> Desig
     built.problem.required += [(f"'{label}', which is kept", [name]) for label, name in built.given.items()]
     solution = solve(built.problem)
     if solution is None:
+        # Some write needs more views than one atomic request can keep true: it is refused when it is that large.
+        built.problem = replace(built.problem, couplings=built.couplings)
+        solution = solve(built.problem)
+    if solution is None:
         lacking = [text for text, names in built.problem.required if not names]
         reason = f"; there is no way to keep {lacking[0]}" if lacking else ""
         kept = " with the structures that are kept" if keep is not None else ""

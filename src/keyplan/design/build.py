@@ -17,7 +17,7 @@ from keyplan.design.match import match
 from keyplan.design.needs import need_of_pattern, rank_target_need, whole_row
 from keyplan.design.options import Options
 from keyplan.design.problem import Problem, Root
-from keyplan.design.required import homes_inside, is_home, required_views
+from keyplan.design.required import required_views
 from keyplan.design.statistics import Statistics, peak_rate, zipf_top
 from keyplan.engines.base import Engine, Kind
 from keyplan.engines.work import CostModel, Couplings, LinearRow, Rejection, ViewFacts
@@ -39,6 +39,8 @@ class Built:
     whole_rows: dict[str, Goal]
     given: dict[str, str] = field(default_factory=dict)
     """Per name of a given view: what it is called in the problem."""
+    couplings: Couplings = field(default_factory=Couplings)
+    """The engine's own rows alone, without those that keep each write within one atomic request."""
 
 
 def build_problem(
@@ -67,6 +69,7 @@ def build_problem(
     upkeep = _upkeep(model, maintenance, views, view_facts)
     roots += _demanded(model, options, upkeep)
     required = required_views(model, engine.kinds, views)
+    couplings = costs.couplings(list(views.values()), view_facts)
     problem = Problem(
         views,
         view_facts,
@@ -75,26 +78,26 @@ def build_problem(
         {name: write.traffic.rate for name, write in model.writes.items()},
         costs,
         required,
-        _together(costs, costs.couplings(list(views.values()), view_facts), model, engine.kinds, views, upkeep),
+        _together(costs, couplings, model, views, upkeep, required),
         {name: statistics.most_rows_written(write) > 1 for name, write in model.writes.items()},
         _structure_cost(costs),
     )
     whole = {name: options.root(whole_row(model, name), None) for name in model.entities}
-    return Built(problem, statistics, facts, options, unserved, whole, names)
+    return Built(problem, statistics, facts, options, unserved, whole, names, couplings)
 
 
 def _together(
     costs: CostModel,
     couplings: Couplings,
     model: Model,
-    kinds: Mapping[str, Kind],
     views: Mapping[str, View],
     upkeep: Mapping[tuple[str, str], list[Upkeep]],
+    required: list[tuple[str, list[str]]],
 ) -> Couplings:
     """The engine's rows, and one per write: what it touches directly has to fit into one atomic request.
 
-    A write whose homes alone do not fit (children without a `max`) is left out: it is refused at the call that is
-    too large.
+    A write whose homes and guards alone do not fit (children without a `max`) is left out: it is refused at the call
+    that is too large.
     """
     if costs.atomic_entries is None:
         return couplings
@@ -102,13 +105,8 @@ def _together(
     for write in model.writes:
         weights = {name: sum(part.most for part in upkeep[(write, name)]) for name in views if (write, name) in upkeep}
         weights = {name: weight for name, weight in weights.items() if weight}
-        homes: dict[str, float] = {}
-        for name, weight in weights.items():
-            view = views[name]
-            for entity in (view.entity, *homes_inside(model, view)):
-                if view.embeds or is_home(model, kinds, view):
-                    homes[entity] = min(homes.get(entity, inf), weight)
-        if sum(homes.values()) > costs.atomic_entries or inf in weights.values():
+        least = sum(min((weights.get(name, 0.0) for name in names), default=0.0) for _, names in required)
+        if least > costs.atomic_entries or inf in weights.values():
             continue
         rows.append(LinearRow(weights, high=float(costs.atomic_entries)))
     return Couplings(couplings.variables, rows)

@@ -333,6 +333,7 @@ class Statistics:
         return found
 
 
+@cache
 def zipf_top(values: float, exponent: float) -> float:
     """The share of the commonest of so many values under Zipf's law."""
     many = int(min(values, 10000))

@@ -23,7 +23,7 @@ from keyplan.model.shape import shape, shape_created
 from keyplan.model.write import Write
 from keyplan.plan.design import Design
 from keyplan.plan.edits import Edit
-from keyplan.store.changes import Batch, RowChange
+from keyplan.store.changes import Batch, RowChange, differing_columns, merged
 from keyplan.store.execute import ROOT, Executor, Runner
 from keyplan.store.filter import Call, Filter, compile_filter
 from keyplan.store.guards import expired_owners
@@ -36,7 +36,7 @@ from keyplan.store.rows import Key, Row, RowReader, World
 ATTEMPTS = 30
 """How often a write is worked out anew before it gives up on rows that others keep changing."""
 UNCERTAIN_ATTEMPTS = 4
-CATCH_UP_ATTEMPTS = 5
+CATCH_UP_ATTEMPTS = 50
 ROWS_AT_ONCE = 25
 """Rows of a wide update or delete that are written in the same rounds."""
 
@@ -357,6 +357,7 @@ class Writer:
         if not watched:
             return
         for _ in range(CATCH_UP_ATTEMPTS):
+            watched = yield from self.still_ours(watched, now)
             world = World(self.model, self.reader, now)
             for change in watched:
                 world.changed[change.entity, change.key] = (change.old, change.new)
@@ -367,11 +368,27 @@ class Writer:
             again = yield from self.mutator.batch(late, now, watched)
             if not again.edits:
                 return
-            (reply,) = yield [self.codec.write(again.edits)]
+            unchanged = [self.intents.unchanged(change) for change in watched]
+            (reply,) = yield [self.codec.write(merged([*again.edits, *unchanged], self.mutator.extreme_names))]
             if not isinstance(reply, Exception):
                 return
             if not isinstance(reply, ConflictError):
                 raise reply
+            yield Pause(random.random() * 0.02)
+
+    def still_ours(self, changes: Sequence[RowChange], now: datetime) -> Proc[list[RowChange]]:
+        """The changes whose values still stand; whoever has changed a row since brings up to date what copies it."""
+        rows = yield from self.reader.by_key([(change.entity, change.key) for change in changes], now)
+        result = []
+        for change in changes:
+            row = rows[change.entity, change.key]
+            columns = differing_columns(change) if change.new is not None else ()
+            if (row is None) == (change.new is None) and all(
+                row is not None and change.new is not None and row.get(column) == change.new.get(column)
+                for column in columns
+            ):
+                result.append(change)
+        return result
 
     # Reading what jobs need
 
