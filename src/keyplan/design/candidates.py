@@ -131,7 +131,8 @@ class Candidates:
         return sorted(closed, key=lambda parts: (len(parts), sorted(map(str, parts))))[:MOST_SETS]
 
     def _equality_sets(self, need: Need) -> Iterator[tuple[Part, ...]]:
-        """The parts that a need can bind: with and without `in` lists and fields that change."""
+        """The parts that a need can bind: with and without `in` lists, fields that change, and values that may be too
+        long for a key."""
         firm: list[Part] = []
         soft: list[Part] = []
         for condition in need.given:
@@ -139,7 +140,8 @@ class Candidates:
             if part is None:
                 continue
             moving = str(condition.path) in self.changing[need.entity]
-            (soft if condition.op == "in" or moving else firm).append(part)
+            long = self.model.column(need.entity, condition.path).type.kind in ("text", "bytes")
+            (soft if condition.op == "in" or moving or long else firm).append(part)
         for size in range(len(soft), -1, -1):
             for some in combinations(soft, size):
                 yield (*firm, *some)

@@ -86,12 +86,12 @@ def test_text_is_escaped() -> None:
 keyplan: 1
 name: marks
 entities:
-  Mark: { count: 1k, fields: { mark_id: "uuid, key", kind: "string(8)", at: "timestamp, now" } }
+  Mark: { count: 1M, fields: { mark_id: "uuid, key", kind: "string(8)", at: "timestamp, now" } }
 patterns:
   odd: { find: Mark, where: "kind = '<script>&\\"'", order: at, limit: 5, rate: 100/s }
   one: { find: Mark, where: "mark_id = :mark_id" }
 writes:
-  make: { create: Mark, rate: 1/day }
+  make: { create: Mark, rate: 100/s }
 """
     model = parse_model(text, file="marks.yaml")
     drawn = picture(model, design(model, get_engine("sqlite")))
