@@ -53,7 +53,7 @@ test: $(VENV)/dev.stamp $(VENV)/engines.stamp
 	$(BIN)/pytest -n $(JOBS) $(if $(ENGINE),--engine $(ENGINE))
 
 soak: $(VENV)/dev.stamp $(VENV)/engines.stamp
-	KEYPLAN_PROGRAMS=$(or $(PROGRAMS),5000) $(BIN)/pytest --timeout 0 tests/conformance $(if $(ENGINE),--engine $(ENGINE))
+	KEYPLAN_RANDOM=1 KEYPLAN_PROGRAMS=$(or $(PROGRAMS),5000) $(BIN)/pytest --timeout 0 tests/conformance $(if $(ENGINE),--engine $(ENGINE))
 	KEYPLAN_DESIGNS=$(or $(DESIGNS),2000) $(BIN)/pytest --timeout 0 tests/unit/design
 
 bench: $(VENV)/dev.stamp $(VENV)/engines.stamp
