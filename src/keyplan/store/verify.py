@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import product
 from typing import Any
 
 from keyplan.engines.base import Ask, Proc, Reader, Span
 from keyplan.model.entity import EXPIRES
 from keyplan.plan.edits import Edit
 from keyplan.plan.steps import Search
-from keyplan.plan.view import COUNT, Part
+from keyplan.plan.view import COUNT
 from keyplan.store.core import Core
 from keyplan.store.expiry import compile_alive, is_gone
 from keyplan.store.fold import plus
@@ -218,7 +219,7 @@ class _Verifier:
             for entry, key in zip(present, keys, strict=True):
                 row = homes[entity.name, key]
                 wanted = place.keys(world.full(entity.name, row, place.copies, True)) if row is not None else []
-                for stands in place.key.of(_narrowed(entry, parts)):
+                for stands in _keys_of(place, entry):
                     if stands not in wanted and not self.is_behind_expired(entry):
                         self.result.note(place.view.name, "extra", stands)
                         edits.append(Edit(place.view.name, "delete", stands, place.at))
@@ -279,15 +280,17 @@ class _Verifier:
         self.result.repaired += 1
 
 
-def _narrowed(entry: Row, parts: Sequence[tuple[str, Part]]) -> Row:
-    """An entry as if its row had only the element or word under which it stands."""
-    if not parts:
-        return entry
-    only: Row = {}
-    for name, part in parts:
-        only |= dict.fromkeys(part.also)
-        only[part.path] = frozenset((entry[name],)) if part.cut == "each" else entry[name]
-    return {**entry, **only}
+def _keys_of(place: Place, entry: Row) -> list[Key]:
+    """Where an entry stands: under the one element or word that its key names, not under all that its row has."""
+    values: list[list[Any]] = []
+    for part, shown in zip(place.key.parts, place.view.parts, strict=False):
+        if part.cut in ("each", "words"):
+            value = entry.get(str(shown).removesuffix(" desc"))
+            values.append([] if value is None else [value])
+        else:
+            values.append(part.values(entry))
+    values += [part.values(entry) for part in place.key.parts[len(values) :]]
+    return list(product(*values))
 
 
 def count(place: Place, rows: list[Row], groups: dict[Key, dict[str, Any]]) -> None:
