@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.conformance.test_generated import difference
+from tests.conformance.test_generated import PHASES, difference
 from tests.naive import EVERYTHING
 from tests.strategies.programs import Program, on_reference, programs
 from tests.unit.store.support import on_store
 
 
 @pytest.mark.parametrize("extras", list(EVERYTHING))
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
 @given(program=programs())
 def test_programs(extras: str, program: Program) -> None:
     expected = on_reference(program)
