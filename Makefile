@@ -58,7 +58,7 @@ soak: $(VENV)/dev.stamp $(VENV)/engines.stamp
 	KEYPLAN_DESIGNS=$(or $(DESIGNS),2000) $(BIN)/pytest --timeout 0 tests/unit/design
 
 bench: $(VENV)/dev.stamp $(VENV)/engines.stamp
-	@for file in $(wildcard tests/engines/*/bench.py) tests/bench/bench_design.py; do \
+	@for file in $(wildcard tests/engines/*/bench.py tests/bench/bench_*.py); do \
 		$(BIN)/python -m $$(echo $${file%.py} | tr / .) || exit; \
 	done
 

@@ -38,8 +38,15 @@ LADDER = (
 may import what `engines` may, and only the registry may import them."""
 RUNG = {package: number for number, packages in enumerate(LADDER) for package in packages}
 
-LIBRARIES = {"yaml": "model", "lark": "model", "highspy": "design", "numpy": "design", "click": "cli", "rich": "cli"}
-"""The one package that may import each library; drivers are imported by `DRIVER_FILES` alone."""
+LIBRARIES = {
+    "click": {"cli"},
+    "highspy": {"design"},
+    "lark": {"model"},
+    "numpy": {"data", "design"},
+    "rich": {"cli"},
+    "yaml": {"model"},
+}
+"""The packages that may import each library; drivers are imported by `DRIVER_FILES` alone."""
 DRIVER_FILES = {"port.py", "transport.py", "credentials.py"}
 DRIVERS_OF_THE_STANDARD_LIBRARY = {"sqlite3"}
 
@@ -115,7 +122,7 @@ def test_libraries_and_drivers_stay_in_their_places(file: Path) -> None:
             assert file.name in DRIVER_FILES, f"{file}:{line}: '{library}' belongs into {', '.join(DRIVER_FILES)}"
         else:
             package = importer.split(".")[1] if "." in importer else ""
-            assert LIBRARIES.get(library) == package, f"{file}:{line}: '{package}' may not import '{library}'"
+            assert package in LIBRARIES.get(library, ()), f"{file}:{line}: '{package}' may not import '{library}'"
 
 
 @pytest.mark.parametrize("file", FILES, ids=name_of)

@@ -7,12 +7,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from keyplan.data import generate as flat_rows
 from keyplan.design import design as design_for
 from keyplan.design.explain import explain as explain_design
 from keyplan.engines import engine_for_url, get_engine
 from keyplan.errors import DesignError
-from keyplan.model.entity import Entity
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
 from keyplan.plan.lockfile import lock_text, read_lock
@@ -50,21 +48,9 @@ def generate(
     `scale` multiplies the model's counts, `counts` replaces them by entity. The newest rows are from just before `now`,
     which is the beginning of 2025 unless told otherwise.
     """
-    composite = {name: _composite(entity) for name, entity in model.entities.items()}
-    for name, row in flat_rows(model, scale=scale, seed=seed, counts=counts, now=now):
-        for field, columns in composite[name]:
-            parts = tuple(row.pop(column) for column in columns)
-            row[field] = None if None in parts else parts
-        yield name, row
+    from keyplan.data import generate as rows_of  # here, since it needs numpy, which a store does not
 
-
-def _composite(entity: Entity) -> list[tuple[str, list[str]]]:
-    """The references of an entity that are held in several columns, which are given as one argument."""
-    found: dict[str, list[str]] = {}
-    for column in entity.columns.values():
-        if column.name != column.field and not column.hidden:
-            found.setdefault(column.field, []).append(column.name)
-    return list(found.items())
+    return rows_of(model, scale=scale, seed=seed, counts=counts, now=now, as_arguments=True)
 
 
 def save_lock(model: Model, design: Design) -> Path:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import repeat
 
 from keyplan.data.domain import DAY_MS, EPOCH, Span
 from keyplan.data.layout import Layout
+from keyplan.data.numbers import MOST_ROWS
 from keyplan.data.rows import Row, Rows
 from keyplan.data.snapshots import snapshots
 from keyplan.errors import ArgumentError, nearest
@@ -27,12 +29,14 @@ def generate(
     seed: int = 0,
     counts: Mapping[str, int] | None = None,
     now: datetime | None = None,
+    as_arguments: bool = False,
 ) -> Iterator[tuple[str, Row]]:
     """Rows for a model as (entity, row), with the statistics it states; the same for the same arguments everywhere.
 
     `scale` multiplies the model's counts, `counts` replaces them by entity. Rows come one by one and none is kept.
+    They have their stored columns, or with `as_arguments` the fields that calls take.
     """
-    return Dataset(model, scale=scale, seed=seed, counts=counts, now=now).all()
+    return Dataset(model, scale=scale, seed=seed, counts=counts, now=now).all(as_arguments=as_arguments)
 
 
 class Dataset:
@@ -72,10 +76,9 @@ class Dataset:
         """How many rows each entity has."""
         return {name: part.count for name, part in self.parts.items()}
 
-    def all(self) -> Iterator[tuple[str, Row]]:
+    def all(self, *, as_arguments: bool = False) -> Iterator[tuple[str, Row]]:
         for name in self.entities:
-            for row in self.parts[name].rows():
-                yield name, row
+            yield from zip(repeat(name), self.parts[name].rows(as_arguments=as_arguments))
 
     def rows(self, entity: str, start: int = 0, stop: int | None = None) -> Iterator[Row]:
         """The rows of one entity, from one number up to another."""
@@ -98,7 +101,7 @@ def _wanted(model: Model, scale: float, counts: Mapping[str, int]) -> dict[str, 
         if count < 0:
             raise ArgumentError(f"counts: '{name}' cannot have {count} rows")
     return {
-        name: counts[name] if name in counts else max(1, round(entity.count * scale))
+        name: min(counts[name] if name in counts else max(1, round(entity.count * scale)), MOST_ROWS)
         for name, entity in model.entities.items()
     }
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from decimal import Context, Decimal
-from functools import partial
-from uuid import UUID
+from itertools import repeat
+from typing import Any
 
-from keyplan.data.numbers import GOLDEN, MASK, mix
+import numpy as np
+
+from keyplan.data.numbers import GOLDEN, Bits, Numbers, as_bits, evenly, mix, mixed, ratio
 from keyplan.data.text import numbered, phrases, sizes
-from keyplan.model.identifiers import ulid_of, uuid_of
+from keyplan.model.identifiers import uuids_of
 from keyplan.model.types import Type
 from keyplan.model.values import average_bytes, most_bytes
 
@@ -19,8 +21,9 @@ DAY_MS = 86_400_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CONTEXT = Context(prec=40)
 _NOISE = b"".join(mix(number).to_bytes(8) for number in range(4096))
+_ULID_DIGITS = np.frombuffer(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ", dtype=np.uint8)
 
-Value = Callable[[int], object]
+Values = Callable[[Numbers], Sequence[Any]]
 
 
 @dataclass(frozen=True)
@@ -37,17 +40,19 @@ class Span:
 
 @dataclass(frozen=True)
 class Domain:
-    """`size` distinct values; `at(number)` is one of them for 0 <= number < size."""
+    """`size` distinct values; `at(numbers)` are those of numbers from 0 up to the size."""
 
     size: int
-    at: Value
+    at: Values
 
 
-def moment(ms: int) -> datetime:
-    """The timestamp of a Unix time in milliseconds, kept within the years a datetime can hold."""
-    if _FIRST_MS <= ms <= _LAST_MS:
-        return EPOCH + timedelta(0, 0, 0, ms)
-    return EPOCH + timedelta(0, 0, 0, _FIRST_MS if ms < 0 else _LAST_MS)
+def moments(ms: Numbers) -> list[datetime]:
+    """The timestamps of Unix times in milliseconds, kept within the years a datetime can hold."""
+    return list(map(EPOCH.__add__, np.clip(ms, _FIRST_MS, _LAST_MS).view("timedelta64[ms]").tolist()))
+
+
+def days(ordinals: Numbers) -> list[date]:
+    return list(map(date.fromordinal, ordinals.tolist()))
 
 
 LAST = datetime(9999, 12, 31, 23, 59, 59, 999000, UTC)
@@ -55,28 +60,33 @@ _FIRST_MS = -(date(1970, 1, 1).toordinal() - 1) * DAY_MS
 _LAST_MS = (date(9999, 12, 31).toordinal() - date(1970, 1, 1).toordinal() + 1) * DAY_MS - 1
 
 
+def ordinal(ms: int) -> int:
+    """The day of a Unix time, counted from the first of the year 1."""
+    return min(max(ms, _FIRST_MS), _LAST_MS) // DAY_MS + date(1970, 1, 1).toordinal()
+
+
 def domain(type: Type, wanted: int, span: Span, seed: int, name: str = "") -> Domain:
     """The domain of a type, laid out for about that many values (`size` may be smaller, or much larger)."""
     wanted = max(1, wanted)
     kind = type.kind
     if kind == "int":
-        return Domain(2**62, lambda number: number + 1)
+        return Domain(2**62, lambda numbers: (numbers + 1).tolist())
     if kind == "decimal":
-        return Domain(10**18 - 1, partial(_decimal, -type.scale))
+        return Domain(10**18 - 1, _decimals(type.scale))
     if kind == "float":
-        return Domain(2**50, lambda number: number / 1000)
+        return Domain(2**50, lambda numbers: (numbers / 1000).tolist())
     if kind == "bool":
-        return Domain(2, bool)
+        return Domain(2, lambda numbers: (numbers != 0).tolist())
     if kind == "enum":
         names = tuple(value for value, _ in type.values)
-        return Domain(len(names), names.__getitem__)
+        return Domain(len(names), lambda numbers: [names[number] for number in numbers.tolist()])
     if kind == "date":
-        today = moment(span.end).toordinal()
-        return Domain(today, lambda number: date.fromordinal(today - number))
+        today = ordinal(span.end)
+        return Domain(today, lambda numbers: days(today - numbers))
     if kind == "timestamp":
         return _timestamps(wanted, span, seed)
     if kind == "uuid":
-        return Domain(2**62, lambda number: hashed_uuid(number ^ seed))
+        return Domain(2**62, lambda numbers: hashed_uuids(as_bits(numbers) ^ seed))
     if kind == "ulid":
         return Domain(2**40, _ulids(wanted, span, seed))
     if kind == "bytes":
@@ -87,8 +97,8 @@ def domain(type: Type, wanted: int, span: Span, seed: int, name: str = "") -> Do
     return Domain(*numbered(average_bytes(type), most_bytes(type), wanted, seed, suffix))
 
 
-def _decimal(exponent: int, number: int) -> Decimal:
-    return _CONTEXT.scaleb(Decimal(number), exponent)
+def _decimals(scale: int) -> Values:
+    return lambda numbers: list(map(_CONTEXT.scaleb, map(Decimal, numbers.tolist()), repeat(-scale)))
 
 
 def _timestamps(wanted: int, span: Span, seed: int) -> Domain:
@@ -96,50 +106,63 @@ def _timestamps(wanted: int, span: Span, seed: int) -> Domain:
     step = max(1, span.ms // wanted)
     end = span.end
 
-    def at(number: int) -> object:
-        return moment(end - number * step - (mix(number ^ seed) * step >> 64))
+    def at(numbers: Numbers) -> list[datetime]:
+        unrest = evenly(mixed(as_bits(numbers) ^ seed), step)
+        return moments(end - numbers * step - unrest)
 
     return Domain(max(1, (end - _FIRST_MS) // step - 1), at)
 
 
-def hashed_uuid(number: int) -> UUID:
-    """A UUID of version 4 whose bits are a hash of the number."""
-    high = mix(number & MASK)
-    low = high * 0xD6E8FEB86659FD93 & MASK
-    value = (high & 0xFFFFFFFFFFFF0FFF | 0x4000) << 64 | low & 0x3FFFFFFFFFFFFFFF | 0x8000000000000000
-    return uuid_of(value)
+def hashed_uuids(numbers: Bits) -> list[Any]:
+    """UUIDs of version 4 whose bits are hashes of the numbers."""
+    high = mixed(numbers)
+    low = high * 0xD6E8FEB86659FD93 & 0x3FFFFFFFFFFFFFFF | 0x8000000000000000
+    high = high & 0xFFFFFFFFFFFF0FFF | 0x4000
+    return uuids_of([first << 64 | second for first, second in zip(high.tolist(), low.tolist(), strict=True)])
 
 
-def _ulids(wanted: int, span: Span, seed: int) -> Value:
+def _ulids(wanted: int, span: Span, seed: int) -> Values:
     """Ascending through the span. The number itself is the end of the text, which keeps them distinct."""
     start, length, shift = max(0, span.start), max(0, span.end) - max(0, span.start), seed | 1
+    passed = ratio(length, wanted)
+    ten, eight = (np.arange(5 * (digits - 1), -1, -5, dtype=np.uint64) for digits in (10, 8))
 
-    def at(number: int) -> object:
-        return ulid_of(start + length * number // wanted, (number * GOLDEN ^ shift) >> 7 & 2**40 - 1, number)
+    def at(numbers: Numbers) -> list[str]:
+        bits = as_bits(numbers)
+        digits = np.empty((len(numbers), 26), dtype=np.intp)
+        digits[:, :10] = as_bits(start + passed(numbers))[:, None] >> ten & 31
+        digits[:, 10:18] = ((bits * GOLDEN ^ shift) >> 7)[:, None] >> eight & 31
+        digits[:, 18:] = bits[:, None] >> eight & 31
+        text = _ULID_DIGITS[digits].tobytes().decode()
+        return [text[at : at + 26] for at in range(0, len(text), 26)]
 
     return at
 
 
 def _blobs(type: Type, wanted: int, seed: int) -> Domain:
     most = most_bytes(type)
-    width = min(max(1, ((wanted - 1).bit_length() + 7) // 8), max(1, most))
+    width = min(max(1, ((wanted - 1).bit_length() + 7) // 8), max(1, most), 8)
     space = 256**width
     factor = seed % space | 1
     size = sizes(average_bytes(type), most)
 
-    def at(number: int) -> object:
-        bits = mix(number)
-        return (number * factor % space).to_bytes(width) + noise(bits, max(0, size(bits) - width))
+    def at(numbers: Numbers) -> list[bytes]:
+        bits = as_bits(numbers)
+        heads = (bits * factor & (space - 1)).tolist()
+        mine = mixed(bits)
+        tails = noise(mine, np.maximum(size(mine) - width, 0))
+        return [head.to_bytes(width) + tail for head, tail in zip(heads, tails, strict=True)]
 
     return Domain(space, at)
 
 
-def noise(bits: int, size: int) -> bytes:
-    """That many bytes that look random."""
-    start = bits >> 8 & 8191
-    if start + size <= len(_NOISE):
-        return _NOISE[start : start + size]
-    return (_NOISE * (size // len(_NOISE) + 2))[start : start + size]
+def noise(bits: Bits, size: Numbers) -> list[bytes]:
+    """So many bytes each, that look random."""
+    longest = int(size.max(initial=0))
+    # A start in the first 8192 bytes leaves that much for every length.
+    source = _NOISE if longest + 8192 <= len(_NOISE) else _NOISE * (longest // len(_NOISE) + 2)
+    starts = (bits >> 8 & 8191).tolist()
+    return [source[start : start + length] for start, length in zip(starts, size.tolist(), strict=True)]
 
 
 def _documents(type: Type) -> Domain:
@@ -147,10 +170,11 @@ def _documents(type: Type) -> Domain:
     average, most = average_bytes(type), most_bytes(type)
     if average < 40 or most < 80:
         size = 10 ** min(most, int(average) or 1, 15)
-        return Domain(size, lambda number: number % size)
+        return Domain(size, lambda numbers: (numbers % size).tolist())
     text = phrases(average - 32, most - 40)
 
-    def at(number: int) -> object:
-        return {"n": number, "text": text(mix(number))}
+    def at(numbers: Numbers) -> list[dict[str, Any]]:
+        texts = text(mixed(as_bits(numbers)))
+        return [{"n": number, "text": one} for number, one in zip(numbers.tolist(), texts, strict=True)]
 
     return Domain(2**50, at)

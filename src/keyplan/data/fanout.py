@@ -9,13 +9,16 @@ With a skew the parents are first divided into ranks that get ever fewer childre
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
 
-from keyplan.data.numbers import FIRST, GOLDEN, MASK, permutation, ranking
+import numpy as np
+
+from keyplan.data.numbers import FIRST, GOLDEN, MASK, Mask, Numbers, Ratios, as_bits, evenly, permutation, ranking
 
 _FRACTION = 40
-"""Bits after the point of a border before it is rounded down."""
+"""Bits after the point of a border before it is rounded down, fewer where there are very many children."""
+_WIDTH = 62
+"""Bits that a border and its fraction may take together."""
 _SLACK = 8
 """Kept off the amplitude, so that rounding cannot push a run beyond the maximum."""
 
@@ -28,25 +31,19 @@ class _Step:
     parents: int
     start: int
     children: int
-    amplitude: int
-    seed: int
 
-    def border(self, number: int) -> int:
-        """The first child of the step's parent with that number."""
-        if number <= 0:
-            return self.start
-        if number >= self.parents:
-            return self.start + self.children
-        bits = (number ^ self.seed) * GOLDEN & MASK
-        bits = ((bits ^ bits >> 32) * FIRST & MASK) >> 24
-        moved = ((number * self.children << _FRACTION) // self.parents) + (
-            (2 * bits - (1 << _FRACTION)) * self.amplitude >> _FRACTION
-        )
-        return self.start + max(0, min(self.children, moved >> _FRACTION))
+
+@dataclass(frozen=True)
+class Located:
+    """Where children stand: their parent, how many that parent has before them, and how many in all."""
+
+    parents: Numbers
+    places: Numbers
+    sizes: Numbers
 
 
 class Fanout:
-    """Divides `children` among `parents`, at most `most` to each; `locate` finds the parent of a child."""
+    """Divides `children` among `parents`, at most `most` to each; `locate` finds the parents of children."""
 
     def __init__(
         self,
@@ -60,55 +57,60 @@ class Fanout:
         if most is not None and children > parents * most:
             raise ValueError(f"{children} children do not fit {parents} parents with at most {most} each")
         self.children = children
-        self.steps = _steps(children, parents, most, skew, top, seed & MASK)
-        self.starts = [step.start for step in self.steps]
-        skewed = len(self.steps) > 1
-        self.shuffle = permutation(parents, seed) if skewed else None
-        self.last = (0, 0, 0)
-        self.step = _step(0, 1, 0, 0, None, 0)
-        self.number = 0
+        self.seed = seed & MASK
+        self.fraction = min(_FRACTION, _WIDTH - children.bit_length())
+        steps = _steps(children, parents, most, skew, top)
+        self.shuffle = permutation(parents, seed) if len(steps) > 1 else None
+        self.firsts = np.array([step.first for step in steps], dtype=np.int64)
+        self.parents = np.array([step.parents for step in steps], dtype=np.int64)
+        self.starts = np.array([step.start for step in steps], dtype=np.int64)
+        self.shares = np.array([step.children for step in steps], dtype=np.int64)
+        self.amplitudes = np.array([_amplitude(step, most, self.fraction) for step in steps], dtype=np.int64)
+        self.guess = Ratios([(step.parents, step.children) for step in steps])
+        self.spacing = Ratios([(step.children << self.fraction, step.parents) for step in steps])
 
-    def locate(self, child: int) -> tuple[int, int]:
-        """The parent of a child, and how many children that parent has before it.
-
-        A child beyond the last, to whom a reference may dangle, is given to parent 0.
-        """
-        low, high, parent = self.last
-        if low <= child < high:
-            return parent, child - low
-        if not 0 <= child < self.children:
-            return 0, child
-        step, number = self.step, self.number
-        if child != high or child >= step.start + step.children:
-            step = self.steps[bisect_right(self.starts, child) - 1]
-            number = (child - step.start) * step.parents // step.children
-            low = step.border(number)
-            while child < low:
-                number -= 1
-                low = step.border(number)
-            high = step.border(number + 1)
-        while child >= high:
-            number += 1
-            low, high = high, step.border(number + 1)
-        parent = step.first + number
+    def locate(self, children: Numbers) -> Located:
+        """Where each child stands. One beyond the last, to whom a reference may dangle, is given to parent 0."""
+        inside = (children >= 0) & (children < self.children)
+        if not inside.all():
+            return self._dangling(children, inside)
+        steps = np.searchsorted(self.starts, children, side="right") - 1
+        numbers = self.guess.times(children - self.starts[steps], steps)
+        lows, highs = self._borders(steps, numbers), self._borders(steps, numbers + 1)
+        while True:
+            wrong = np.flatnonzero((children < lows) | (children >= highs))
+            if not len(wrong):
+                break
+            some = steps[wrong]
+            moved = numbers[wrong] + np.where(children[wrong] < lows[wrong], -1, 1)
+            numbers[wrong] = moved
+            lows[wrong], highs[wrong] = self._borders(some, moved), self._borders(some, moved + 1)
+        parents = self.firsts[steps] + numbers
         if self.shuffle is not None:
-            parent = self.shuffle(parent)
-        self.step, self.number = step, number
-        self.last = (low, high, parent)
-        return parent, child - low
+            parents = self.shuffle(parents)
+        return Located(parents, children - lows, highs - lows)
 
-    def run(self, child: int) -> tuple[int, int]:
-        """The place of a child among those of its parent, and how many they are."""
-        place = self.locate(child)[1]
-        low, high, _ = self.last
-        return place, max(high - low, place + 1)
+    def _borders(self, steps: Numbers, numbers: Numbers) -> Numbers:
+        """The first child of the step's parent with that number."""
+        bits = (as_bits(numbers) ^ self.seed) * GOLDEN
+        bits = (bits ^ bits >> 32) * FIRST
+        amplitudes = self.amplitudes[steps]
+        moved = self.spacing.times(numbers, steps) + evenly(bits, as_bits(2 * amplitudes)) - amplitudes
+        shares = self.shares[steps]
+        borders = np.clip(moved >> self.fraction, 0, shares)
+        borders = np.where(numbers <= 0, 0, np.where(numbers >= self.parents[steps], shares, borders))
+        return self.starts[steps] + borders
+
+    def _dangling(self, children: Numbers, inside: Mask) -> Located:
+        parents, places, sizes = np.zeros_like(children), children.copy(), children + 1
+        found = self.locate(children[inside])
+        parents[inside], places[inside], sizes[inside] = found.parents, found.places, found.sizes
+        return Located(parents, places, sizes)
 
 
-def _steps(
-    children: int, parents: int, most: int | None, skew: float | None, top: float | None, seed: int
-) -> list[_Step]:
+def _steps(children: int, parents: int, most: int | None, skew: float | None, top: float | None) -> list[_Step]:
     if skew is None and (top is None or top * parents <= 1):
-        return [_step(0, parents, 0, children, most, seed)] if children else []
+        return [_Step(0, parents, 0, children)] if children else []
     ranks = ranking(parents, skew or 0.0, top)
     shares = []
     done = 0
@@ -125,12 +127,12 @@ def _steps(
         more = 0 if most is None else min(children - done, (end - first) * most - taken)
         done += more
         if taken + more:
-            steps.append(_step(first, end - first, start, taken + more, most, seed))
+            steps.append(_Step(first, end - first, start, taken + more))
         start += taken + more
     return steps
 
 
-def _step(first: int, parents: int, start: int, children: int, most: int | None, seed: int) -> _Step:
-    room = children if most is None else min(children, most * parents - children)
-    amplitude = max(0, (room << _FRACTION) // (2 * parents) - _SLACK)
-    return _Step(first, parents, start, children, amplitude, seed)
+def _amplitude(step: _Step, most: int | None, fraction: int) -> int:
+    """How far a border may be moved, in units of the fraction."""
+    room = step.children if most is None else min(step.children, most * step.parents - step.children)
+    return max(0, (room << fraction) // (2 * step.parents) - _SLACK)

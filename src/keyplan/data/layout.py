@@ -15,19 +15,21 @@ without it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
-from keyplan.data.domain import Domain, Span, domain, moment
-from keyplan.data.fanout import Fanout
-from keyplan.data.numbers import mix, permutation, salt
+import numpy as np
+
+from keyplan.data.domain import Domain, Span, domain, moments
+from keyplan.data.fanout import Fanout, Located
+from keyplan.data.numbers import MOST_ROWS, Numbers, as_bits, as_numbers, evenly, mixed, permutation, salt
 from keyplan.model.entity import Entity, Field
 
 IN_RUN = ("string", "text", "int", "decimal", "date", "timestamp")
 """Types that look natural as a place within a run (labels, line numbers); the others take the row's number."""
 
-Number = Callable[[int], int]
-Index = Callable[[int], int | None]
+Number = Callable[[Numbers], Numbers]
+"""From rows to numbers or indexes; -1 stands for none."""
 
 
 class Layout:
@@ -37,7 +39,7 @@ class Layout:
         self, entity: Entity, wanted: int, sizes: Mapping[str, int], span: Span, since: Span, seed: object
     ) -> None:
         self.entity = entity
-        self.rows = wanted
+        self.rows = min(wanted, MOST_ROWS)
         self.sizes = sizes
         self.span = span
         self.since = since
@@ -49,8 +51,9 @@ class Layout:
         self.numbers: dict[str, Number] = {}
         """Assigned fields of a value type: the number in their domain."""
         self.domains: dict[str, Domain] = {}
-        self.indexes: dict[str, Index] = {}
+        self.indexes: dict[str, Number] = {}
         """Assigned references: the number of the target's row."""
+        self._last: tuple[Numbers, Located] | None = None
         self.apart: set[str] = set()
         """Assigned fields that differ between any two rows."""
         self._solve()
@@ -149,11 +152,12 @@ class Layout:
     def _refer(self, field: Field, digit: Number, size: int, in_run: bool, limit: int | None) -> None:
         shuffle = permutation(size, self._salt(field, "shuffle"))
 
-        def index(row: int) -> int | None:
-            if limit is not None and row >= limit:
-                return None
-            turn = mix(self._parent(row)) if in_run else 0
-            return shuffle((digit(row) + turn) % size)
+        def index(rows: Numbers) -> Numbers:
+            places = digit(rows)
+            if in_run:
+                places = (places + as_numbers(mixed(as_bits(self._parent(rows))) % size)) % size
+            found = shuffle(places)
+            return found if limit is None else np.where(rows < min(limit, 2**62), found, -1)
 
         self.indexes[field.name] = index
 
@@ -198,38 +202,44 @@ class Layout:
     def _salt(self, field: Field, what: str = "") -> int:
         return salt(self.seed, self.entity.name, field.name, what)
 
-    def _times(self, field: Field) -> Callable[[int], object]:
+    def _times(self, field: Field) -> Callable[[Numbers], Sequence[object]]:
         """Times by row that ascend within each run and spread over the whole span."""
         span, seed = self.span_of(field), self._salt(field)
 
-        def at(row: int) -> object:
-            assert self.fanout is not None
-            place, size = self.fanout.run(row)
-            step = span.ms // size
-            if step == 0:
-                return moment(span.end - (size - 1 - place))
-            return moment(span.start + place * step + (mix(row ^ seed) * step >> 64))
+        def at(rows: Numbers) -> Sequence[object]:
+            found = self.located(rows)
+            steps = span.ms // found.sizes
+            unrest = evenly(mixed(as_bits(rows) ^ seed), as_bits(steps))
+            even = span.start + found.places * steps + unrest
+            return moments(np.where(steps == 0, span.end - (found.sizes - 1 - found.places), even))
 
         return at
 
-    def _parent(self, row: int) -> int:
-        assert self.fanout is not None
-        return self.fanout.locate(row)[0]
+    def located(self, rows: Numbers) -> Located:
+        """The parents of rows that are laid out in runs; asked for several times in a row, it is worked out once."""
+        if self._last is None or self._last[0] is not rows:
+            assert self.fanout is not None
+            self._last = rows, self.fanout.locate(rows)
+        return self._last[1]
 
-    def _place(self, row: int) -> int:
-        assert self.fanout is not None
-        return self.fanout.locate(row)[1]
+    def _parent(self, rows: Numbers) -> Numbers:
+        return self.located(rows).parents
+
+    def _place(self, rows: Numbers) -> Numbers:
+        return self.located(rows).places
 
 
-def by_row(row: int) -> int:
+def by_row(rows: Numbers) -> Numbers:
     """The row's own number."""
-    return row
+    return rows
 
 
 def _digit(number: Number, below: int, size: int) -> Number:
-    return lambda row: number(row) // below % size
+    if below >= 2**62:
+        return lambda rows: np.zeros_like(rows)
+    most = min(size, 2**62)
+    return lambda rows: number(rows) // below % most
 
 
 def _limited(number: Number, limit: int) -> Number:
-    """-1 stands for no value."""
-    return lambda row: number(row) if row < limit else -1
+    return lambda rows: np.where(rows < min(limit, 2**62), number(rows), -1)

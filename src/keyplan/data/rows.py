@@ -1,24 +1,29 @@
-"""Rows of one entity: its columns compiled into functions, and called one row after the other."""
+"""Rows of one entity: its columns compiled into functions that are called with many rows at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import cast
+from typing import Any
 
-from keyplan.data.columns import REMEMBERED, Make, free, remember, sometimes
-from keyplan.data.domain import LAST, moment
-from keyplan.data.layout import Layout, by_row
-from keyplan.data.numbers import FIRST, GOLDEN, MASK, SECOND, mix, salt
-from keyplan.data.references import Index, drawn, within
+import numpy as np
+
+from keyplan.data.chunk import Chunk, Compiled, Index, Make
+from keyplan.data.columns import REMEMBERED, free, remember
+from keyplan.data.domain import LAST, moments
+from keyplan.data.layout import Layout
+from keyplan.data.numbers import Mask, Numbers, evenly, mix, ratio, salt
+from keyplan.data.references import drawn, within
 from keyplan.data.snapshots import Snapshots, whole_reference
 from keyplan.model.entity import EXPIRES, Column, Entity, Field
 from keyplan.model.model import Model
 from keyplan.model.pattern import Path
 
-Row = dict[str, object]
+Row = dict[str, Any]
 
-_CHUNK = 1024
+_CHUNK = 2048
+_SELDOM = 0.5
+"""Columns that fewer rows have are made for those alone."""
 
 
 class Rows:
@@ -34,18 +39,18 @@ class Rows:
         self.others = others
         self.snapshots = {name: path for (entity, name), path in snapshots.items() if entity == self.entity.name}
         self.seed = seed
-        self.salt = salt(seed, self.entity.name)
-        self.indexes: dict[str, Index] = {}
-        self.keys: dict[str, Callable[[int], tuple[object, ...]]] = {}
         self.makes: dict[str, Make] = {}
-        self.key_makes: list[Make] = []
-        self.key_needs_bits = not self.layout.key_fields <= self.layout.numbers.keys()
+        self.indexes: dict[str, Index] = {}
+        self.targets: dict[str, Compiled] = {}
+        self.remembered: dict[str, Callable[[Numbers], Sequence[Any]]] = {}
+        self.compiled = Compiled(salt(seed, self.entity.name), self.makes, self.indexes, self.targets, self.remembered)
 
     def compile_references(self) -> None:
         """Works out which row each reference points at; needs the counts of all entities."""
         for field in self.entity.fields.values():
             if field.target is not None:
-                self.indexes[field.name] = _latest(self._index(field, field.target))
+                self.targets[field.name] = self.others[field.target].compiled
+                self.indexes[field.name] = self._index(field, field.target)
 
     def compile_columns(self) -> None:
         """Makes a function of each stored column."""
@@ -54,35 +59,30 @@ class Rows:
                 self.makes[name] = self._column(self.entity.columns[name])
         if EXPIRES in self.entity.columns:
             self.makes[EXPIRES] = self._expires()
-        self.key_makes = [self.makes[name] for name in self.entity.key]
+        if self.count <= REMEMBERED:
+            for name in self.makes:
+                if self.entity.columns[name].type.kind != "json":
+                    self.remembered[name] = remember(self._by_number(name), max(1, self.count))
 
-    def bits(self, number: int) -> int:
-        """The row's own 64 bits, from which every column takes its share."""
-        return mix(number + self.salt & MASK)
+    def _by_number(self, name: str) -> Callable[[Numbers], Sequence[Any]]:
+        return lambda numbers: Chunk(self.compiled, numbers).column(name)
 
-    def key(self, number: int) -> tuple[object, ...]:
-        bits = self.bits(number) if self.key_needs_bits else 0
-        return tuple([make(number, bits) for make in self.key_makes])
+    def key(self, number: int) -> tuple[Any, ...]:
+        chunk = Chunk(self.compiled, np.array([number], dtype=np.int64))
+        return tuple([chunk.column(name)[0] for name in self.entity.key])
 
     def row(self, number: int) -> Row:
-        bits = self.bits(number)
-        return {name: self.makes[name](number, bits) for name in self.entity.stored}
+        chunk = Chunk(self.compiled, np.array([number], dtype=np.int64))
+        return {name: chunk.column(name)[0] for name in self.entity.stored}
 
-    def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
-        """Rows by number, a chunk at a time. `bits` is written out here, since a call would cost as much again."""
+    def rows(self, start: int = 0, stop: int | None = None, *, as_arguments: bool = False) -> Iterator[Row]:
+        """Rows by number, a chunk at a time."""
+        build = builder(self.entity, as_arguments)
         names = self.entity.stored
-        makes = [self.makes[name] for name in names]
         end = self.count if stop is None else min(stop, self.count)
         for first in range(start, end, _CHUNK):
-            numbers = range(first, min(first + _CHUNK, end))
-            hashes = []
-            for number in numbers:
-                z = (number + self.salt & MASK) * GOLDEN & MASK
-                z = (z ^ z >> 30) * FIRST & MASK
-                z = (z ^ z >> 27) * SECOND & MASK
-                hashes.append(z ^ z >> 31)
-            for values in zip(*[map(make, numbers, hashes) for make in makes], strict=True):
-                yield dict(zip(names, values, strict=True))
+            chunk = Chunk(self.compiled, np.arange(first, min(first + _CHUNK, end), dtype=np.int64))
+            yield from build(*[chunk.column(name) for name in names])
 
     def _salt(self, field: str, what: str = "") -> int:
         return salt(self.seed, self.entity.name, field, what)
@@ -91,22 +91,25 @@ class Rows:
         assigned = self.layout.indexes.get(field.name)
         index: Index
         if assigned is not None:
-            index = _by_number(assigned)
-        elif target == self.entity.name:
-            index = within(field, self.count, self._salt(field.name))
+            by_number = assigned
+            index = lambda chunk: by_number(chunk.numbers)  # noqa: E731
         else:
-            rows = self.others[target]
-            distinct = self.layout.distinct(field)
-            targets = rows.count if distinct is None else min(rows.count, distinct)
-            index = drawn(field, rows.entity, self.count, targets, self._salt(field.name))
+            if target == self.entity.name:
+                draw = within(field, self.count, self._salt(field.name))
+            else:
+                rows = self.others[target]
+                distinct = self.layout.distinct(field)
+                targets = rows.count if distinct is None else min(rows.count, distinct)
+                draw = drawn(field, rows.entity, self.count, targets, self._salt(field.name))
+            index = lambda chunk: draw(chunk.numbers, chunk.bits)  # noqa: E731
         column = self.entity.columns[self.entity.roles[field.name].columns[0]]
         path = self.snapshots.get(column.name)
         role = whole_reference(self.model, self.entity.name, column, path) if path is not None else None
         if path is not None and role is not None and assigned is None:
-            index = self._copied_index(path, role, index, field.optional is None)
+            index = _copied_index(path, role, index, field.optional is None)
         if field.optional is None or field.name in self.layout.key_fields:
             return index
-        return cast(Index, sometimes(index, field.optional, self._salt(field.name, "optional")))
+        return _sometimes_index(index, field.optional, self._salt(field.name, "optional"))
 
     def _column(self, column: Column) -> Make:
         field = self.entity.fields[column.field]
@@ -119,35 +122,39 @@ class Rows:
             if path is None or not copies or whole_reference(self.model, self.entity.name, column, path) is not None:
                 return make
         elif field.name in self.layout.numbers:
-            make = _numbered(self.layout.numbers[field.name], self.layout.domains[field.name].at)
+            make = self._numbered(field)
         elif field.now and column.type.kind == "timestamp" and self.layout.span_of(field) is self.layout.span:
             make = self._created()
         else:
             span = self.layout.span_of(field)
-            make = free(column.type, field, self.layout.distinct(field), span, self._salt(field.name))
+            values = free(column.type, field, self.layout.distinct(field), span, self._salt(field.name))
+            make = lambda chunk: values(chunk.bits)  # noqa: E731
         if path is not None and copies:
-            make = self._copied(path, make, not column.optional)
+            make = _copied(path, make, not column.optional)
         if not column.optional or field.optional is None:
             return make
-        return sometimes(make, field.optional, self._salt(field.name, "optional"))
+        return _sometimes(make, field.optional, self._salt(field.name, "optional"))
+
+    def _numbered(self, field: Field) -> Make:
+        """A field whose values the layout chose."""
+        number, at = self.layout.numbers[field.name], self.layout.domains[field.name].at
+
+        def make(chunk: Chunk) -> Sequence[Any]:
+            numbers = number(chunk.numbers)
+            present = numbers >= 0
+            if present.all():
+                return at(numbers)
+            return _scattered(at(numbers[present]), present)
+
+        return make
 
     def _reference(self, column: Column, field: Field) -> Make:
         """One column of a reference: that part of the key of the row it points at."""
         assert field.target is not None
-        place = self.entity.roles[field.name].columns.index(column.name)
-        index = self.indexes[field.name]
-        if field.name not in self.keys:
-            self.keys[field.name] = _remembered_key(self.others[field.target])
-        key = self.keys[field.name]
-        if field is self.layout.leading and self.layout.fanout is not None and field.optional is None:
-            locate = self.layout.fanout.locate
-            return lambda number, bits: key(locate(number)[0])[place]
-
-        def part(number: int, bits: int) -> object:
-            at = index(number, bits)
-            return None if at is None else key(at)[place]
-
-        return part
+        role = field.name
+        place = self.entity.roles[role].columns.index(column.name)
+        part = self.others[field.target].entity.key[place]
+        return lambda chunk: chunk.along((role,), part)
 
     def _created(self) -> Make:
         """When the row was created: later for later rows, unless they are grouped by parent."""
@@ -155,124 +162,116 @@ class Rows:
         start, length, count = span.start, span.ms, max(1, self.count)
         factor = self._salt("$created") | 1
         if self.layout.fanout is not None:
-            return lambda number, bits: moment(start + ((bits * factor & MASK) * length >> 64))
+            return lambda chunk: moments(start + evenly(chunk.bits * factor, length))
         step = length // count
-        return lambda number, bits: moment(start + number * length // count + ((bits * factor & MASK) * step >> 64))
+        passed = ratio(length, count)
+        return lambda chunk: moments(start + passed(chunk.numbers) + evenly(chunk.bits * factor, step))
 
     def _expires(self) -> Make:
         ttl = self.entity.ttl
         assert ttl is not None
         lives = timedelta(milliseconds=min(ttl.ms, 2**50))
-        since = self._created()
-        if ttl.since is not None:
-            since = self.makes[ttl.since]
-        else:
-            # A key that is `now` holds the moment of creation, although the layout chose it.
-            assigned = [name for name in self.layout.numbers if self.entity.fields[name].now]
-            if assigned:
-                since = self.makes[assigned[0]]
+        # A key that is `now` holds the moment of creation, although the layout chose it.
+        assigned = [name for name in self.layout.numbers if self.entity.fields[name].now]
+        column = ttl.since if ttl.since is not None else assigned[0] if assigned else None
+        created = self._created()
 
-        def expires(number: int, bits: int) -> object:
-            value = since(number, bits)
-            if value is None:
-                return None
-            assert isinstance(value, datetime)
+        def expires(chunk: Chunk) -> Sequence[Any]:
+            since = created(chunk) if column is None else chunk.column(column)
             try:
-                return value + lives
+                return [None if value is None else value + lives for value in since]
             except OverflowError:
-                return LAST
+                return [None if value is None else _later(value, lives) for value in since]
 
         return expires
 
-    def _steps(self, roles: tuple[str, ...]) -> tuple[list[tuple[Rows, str, Rows]], Rows]:
-        """The way along a path: from where, by which role, to where; and where it ends."""
-        steps = []
-        here = self
-        for role in roles:
-            target = self.others[here.entity.roles[role].entity]
-            steps.append((here, role, target))
-            here = target
-        return steps, here
 
-    def _copied_index(self, path: Path, role: str, otherwise: Index, required: bool) -> Index:
-        """The index of another reference at the end of a path."""
-        steps, end = self._steps(path.roles)
+def _later(value: datetime, by: timedelta) -> datetime:
+    try:
+        return value + by
+    except OverflowError:
+        return LAST
 
-        def index(number: int, bits: int) -> int | None:
-            at: int | None = number
-            its = bits
-            for here, name, target in steps:
-                at = here.indexes[name](at or 0, its)
-                if at is None:
-                    return otherwise(number, bits) if required else None
-                its = target.bits(at)
-            found = end.indexes[role](at or 0, its)
-            return otherwise(number, bits) if found is None and required else found
 
+def _copied_index(path: Path, role: str, otherwise: Index, required: bool) -> Index:
+    """The index of another reference at the end of a path."""
+
+    def index(chunk: Chunk) -> Numbers:
+        found = chunk.indexes_along(path.roles, role)
+        return np.where(found < 0, otherwise(chunk), found) if required else found
+
+    return index
+
+
+def _copied(path: Path, otherwise: Make, required: bool) -> Make:
+    """The value at the end of a path; where it breaks off, None if that is allowed, else a drawn value."""
+
+    def values(chunk: Chunk) -> Sequence[Any]:
+        found = chunk.along(path.roles, path.column)
+        if not required or None not in found:
+            return found
+        return [other if value is None else value for value, other in zip(found, otherwise(chunk), strict=True)]
+
+    return values
+
+
+def _sometimes(make: Make, share: float, seed: int) -> Make:
+    """The values of `make` in that share of rows, else None."""
+    if share >= 1:
+        return make
+    has = _having(share, seed)
+
+    def values(chunk: Chunk) -> Sequence[Any]:
+        present = has(chunk)
+        if share < _SELDOM:
+            return _scattered(make(Chunk(chunk.compiled, chunk.numbers[present])), present)
+        return [value if is_present else None for value, is_present in zip(make(chunk), present.tolist(), strict=True)]
+
+    return values
+
+
+def _sometimes_index(index: Index, share: float, seed: int) -> Index:
+    if share >= 1:
         return index
-
-    def _copied(self, path: Path, otherwise: Make, required: bool) -> Make:
-        """The value at the end of a path; where it breaks off, None if that is allowed, else a drawn value."""
-        steps, end = self._steps(path.roles)
-        column = path.column
-
-        def value(number: int, bits: int) -> object:
-            at: int | None = number
-            its = bits
-            for here, name, target in steps:
-                at = here.indexes[name](at or 0, its)
-                if at is None:
-                    return otherwise(number, bits) if required else None
-                its = target.bits(at)
-            found = end.makes[column](at or 0, its)
-            return otherwise(number, bits) if found is None and required else found
-
-        return value
+    has = _having(share, seed)
+    return lambda chunk: np.where(has(chunk), index(chunk), -1)
 
 
-def _remembered_key(target: Rows) -> Callable[[int], tuple[object, ...]]:
-    """Keys of a target's rows: of few rows all are kept, of many the last one (neighbours often share a parent)."""
-    known: dict[int, tuple[object, ...]] = {}
-    most = REMEMBERED if target.count <= REMEMBERED else 1
-
-    def key(number: int) -> tuple[object, ...]:
-        found = known.get(number)
-        if found is None:
-            if len(known) >= most:
-                known.clear()
-            found = known[number] = target.key(number)
-        return found
-
-    return key
+def _having(share: float, seed: int) -> Callable[[Chunk], Mask]:
+    bound = int(max(share, 0.0) * 2**64)
+    factor = mix(seed) | 1
+    return lambda chunk: chunk.bits * factor < bound
 
 
-def _latest(index: Index) -> Index:
-    """Remembers the last row's answer, since all columns of a reference and its snapshots ask for the same one."""
-    known: tuple[int, int | None] = (-1, None)
-
-    def latest(number: int, bits: int) -> int | None:
-        nonlocal known
-        last = known
-        if last[0] == number:
-            return last[1]
-        found = index(number, bits)
-        known = (number, found)
-        return found
-
-    return latest
+def _scattered(values: Sequence[Any], present: Mask) -> Sequence[Any]:
+    """One value after the other where there is one, else None."""
+    each = iter(values)
+    return [next(each) if is_present else None for is_present in present.tolist()]
 
 
-def _by_number(index: Callable[[int], int | None]) -> Index:
-    return lambda number, bits: index(number)
+def builder(entity: Entity, as_arguments: bool) -> Callable[..., list[Row]]:
+    """A function from the stored columns to rows, compiled for their names.
+
+    As arguments of calls, references that several columns hold are one tuple, after all else.
+    """
+    variables = {name: f"v{place}" for place, name in enumerate(entity.stored)}
+    several = composite(entity) if as_arguments else {}
+    inside = {column for columns in several.values() for column in columns}
+    items = [f"{name!r}: {variable}" for name, variable in variables.items() if name not in inside]
+    for field, columns in several.items():
+        missing = " or ".join(f"{variables[name]} is None" for name in columns)
+        items.append(f"{field!r}: None if {missing} else ({', '.join(variables[name] for name in columns)},)")
+    values = "".join(f"{variable}, " for variable in variables.values())
+    names = {"zip": zip, "__builtins__": {}}
+    exec(f"def build(*columns): return [{{{', '.join(items)}}} for {values}in zip(*columns, strict=True)]", names)
+    build: Callable[..., list[Row]] = names["build"]  # type: ignore[assignment]
+    return build
 
 
-def _numbered(number: Callable[[int], int], at: Callable[[int], object]) -> Make:
-    if number is by_row:
-        return lambda row, bits: at(row)
-    known = remember(at, REMEMBERED)
-
-    def make(row: int, bits: int) -> object:
-        place = number(row)
-        return known(place) if place >= 0 else None
-
-    return make
+def composite(entity: Entity) -> dict[str, list[str]]:
+    """The references of an entity that are held in several columns, which are given as one argument."""
+    found: dict[str, list[str]] = {}
+    for column in entity.columns.values():
+        if column.name != column.field and not column.hidden:
+            found.setdefault(column.field, []).append(column.name)
+    return found

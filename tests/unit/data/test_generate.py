@@ -1,17 +1,6 @@
 """Generated rows: valid for their model, unique where they must be, and with the statistics it states.
 
-To measure the speed (rows per second and entity), with a model file at hand:
-
-    python -c "
-    import sys, time
-    from keyplan.data import Dataset
-    from keyplan.model.load import load_model
-    data = Dataset(load_model(sys.argv[1]), scale=0.01)
-    for name in data.entities:
-        start = time.perf_counter()
-        rows = sum(1 for _ in data.rows(name, 0, 200_000))
-        print(name, round(rows / (time.perf_counter() - start)))
-    " examples/shop.yaml
+How fast they are made is measured by `python -m tests.bench.bench_data`.
 """
 
 from __future__ import annotations
@@ -30,6 +19,7 @@ import pytest
 
 from keyplan.data import Dataset, generate
 from keyplan.data.dataset import NOW
+from keyplan.data.rows import composite
 from keyplan.errors import ArgumentError
 from keyplan.model.entity import EXPIRES
 from keyplan.model.load import parse_model
@@ -208,6 +198,22 @@ def test_single_rows_equal_streamed_ones(data: Dataset, rows: Any) -> None:
             key = data.key(name, number)
             assert key == tuple(streamed[number][part] for part in data.parts[name].entity.key)
         assert list(islice(data.rows(name, 5), 3)) == streamed[5:8]
+
+
+def test_rows_as_arguments_have_composite_references_as_tuples(model: Model, rows: Any) -> None:
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in rows}
+    for name, row in generate(model, as_arguments=True):
+        found[name].append(row)
+    for entity in model.entities.values():
+        several = composite(entity)
+        for flat, nested in zip(rows[entity.name], found[entity.name], strict=True):
+            parts = {column for columns in several.values() for column in columns}
+            assert {name: value for name, value in nested.items() if name not in several} == {
+                name: value for name, value in flat.items() if name not in parts
+            }
+            for field, columns in several.items():
+                values = tuple(flat[column] for column in columns)
+                assert nested[field] == (None if None in values else values)
 
 
 def test_counts_follow_scale_and_override() -> None:
@@ -443,4 +449,4 @@ entities:
 """
     )
     for _, row in generate(model, now=datetime(50, 1, 1, tzinfo=UTC)):
-        assert row[EXPIRES] >= row["at"]  # type: ignore[operator]
+        assert row[EXPIRES] >= row["at"]
