@@ -22,6 +22,7 @@ order=01JZZZZZZZ0000000000000001
 echo '[{"line": 1, "product": "lamp-7", "quantity": 2}]' >items.json
 
 run keyplan design shop.yaml --engine sqlite
+run keyplan apply shop.yaml sqlite:shop.db --yes
 run keyplan load shop.yaml sqlite:shop.db --generate --scale 0.00005 --until "$(date -u +%F)"
 run keyplan run shop.yaml sqlite:shop.db list_product sku=lamp-7 name='desk lamp' description='It shines.' category=light price=19.90
 run keyplan run shop.yaml sqlite:shop.db register user_id=$user email=ann@example.com name=Ann

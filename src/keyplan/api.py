@@ -87,12 +87,15 @@ def apply(
     """
     engine = engine_for_url(url)
     chosen = design or load_lock(model, engine.name) or design_for(model, engine)
-    port = engine.connect(url, model, chosen)
-    try:
-        if dry:
-            found = run(patient(steps.difference(model, engine, chosen)), port)
-        else:
-            found = run(patient(steps.apply(model, engine, chosen, destroy=destroy, progress=progress)), port)
-    finally:
-        port.close()
+    if dry and engine.lacks(url):
+        found = steps.from_nothing(model, engine, chosen)
+    else:
+        port = engine.connect(url, model, chosen)
+        try:
+            if dry:
+                found = run(patient(steps.difference(model, engine, chosen)), port)
+            else:
+                found = run(patient(steps.apply(model, engine, chosen, destroy=destroy, progress=progress)), port)
+        finally:
+            port.close()
     return [f"destroys: {change.summary}" if change.destructive else change.summary for change in found.changes]

@@ -66,6 +66,7 @@ def test_saving_a_model_from_stdin_is_refused(keyplan: Keyplan) -> None:
 
 def test_a_damaged_lock_file(keyplan: Keyplan) -> None:
     Path("notes.yaml").write_text(GOOD)
+    assert keyplan("apply", "notes.yaml", "sqlite:notes.db", "--yes").exit_code == 0
     Path("notes.sqlite.lock.json").write_text("{")
     line = "notes.sqlite.lock.json: this is not a lock file; make one with 'keyplan design --save'"
     assert_fails(keyplan("emit", "notes.yaml", "--engine", "sqlite", "--to", "sql"), line)

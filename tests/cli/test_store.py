@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 from pathlib import Path
@@ -23,6 +24,7 @@ PRODUCTS = """\
 def shop(keyplan: Keyplan) -> str:
     """The shop with two products and a user; its user's id."""
     Path("shop.yaml").write_text((EXAMPLES / "shop.yaml").read_text())
+    assert keyplan("apply", "shop.yaml", URL, "--yes").exit_code == 0
     assert keyplan("load", "shop.yaml", URL, "-", stdin=PRODUCTS).stdout == "loaded 2 rows\n"
     registered = keyplan("run", "shop.yaml", URL, "register", "email=ann@example.com", "name=Ann", "--format", "json")
     assert registered.exit_code == 0, registered.output
@@ -61,6 +63,7 @@ def test_pages(keyplan: Keyplan, shop: str) -> None:
 
 def test_generated_rows_verify(keyplan: Keyplan) -> None:
     keyplan("init", "shop.yaml")
+    keyplan("apply", "shop.yaml", URL, "--yes")
     rows = list(api.generate(api.load_model("shop.yaml"), scale=0.00001, seed=7))
     loaded = keyplan("load", "shop.yaml", URL, "--generate", "--scale", "0.00001", "--seed", "7")
     assert (loaded.exit_code, loaded.stdout) == (0, f"loaded {len(rows)} rows\n"), loaded.output
@@ -89,10 +92,57 @@ def test_apply_shows_first_and_does_it_with_yes(keyplan: Keyplan) -> None:
     assert dry.exit_code == 0
     assert dry.stdout
     assert dry.stderr == "nothing was done; add --yes to do it\n"
+    assert [file.name for file in Path().iterdir()] == ["shop.yaml"]
     done = keyplan("apply", "shop.yaml", URL, "--yes")
     assert (done.exit_code, done.stdout, done.stderr) == (0, dry.stdout, "")
     again = keyplan("apply", "shop.yaml", URL, "--yes")
     assert again.stdout == "nothing to do; the design is there already\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "shop.yaml", "sqlite:shpo.db", "open_orders"),
+        ("load", "shop.yaml", "sqlite:shpo.db", "rows.jsonl"),
+        ("load", "shop.yaml", "sqlite:shpo.db", "--generate"),
+        ("verify", "shop.yaml", "sqlite:shpo.db"),
+        ("verify", "shop.yaml", "sqlite:shpo.db", "--repair", "--yes"),
+    ],
+    ids=" ".join,
+)
+def test_a_mistyped_file_is_not_created(keyplan: Keyplan, words: tuple[str, ...]) -> None:
+    keyplan("init", "shop.yaml")
+    Path("rows.jsonl").write_text("")
+    before = sorted(Path().iterdir())
+    line = "shpo.db: there is no database; check the name, or make it with 'keyplan apply'"
+    assert_fails(keyplan(*words), line)
+    assert sorted(Path().iterdir()) == before
+
+
+def test_a_file_without_a_design_is_not_given_one_by_the_way(keyplan: Keyplan) -> None:
+    keyplan("init", "shop.yaml")
+    Path("shop.db").touch()
+    line = "nothing has been applied to this sqlite database yet; run 'keyplan apply' first"
+    assert_fails(keyplan("verify", "shop.yaml", URL), line)
+    keyplan("design", "shop.yaml", "--engine", "sqlite", "--save")
+    assert_fails(keyplan("verify", "shop.yaml", URL), line)
+    assert keyplan("apply", "shop.yaml", URL, "--yes").exit_code == 0
+    assert keyplan("verify", "shop.yaml", URL).exit_code == 0
+
+
+def test_python_creates_a_file_unless_told_not_to(keyplan: Keyplan) -> None:
+    keyplan("init", "shop.yaml")
+    with pytest.raises(api.StorageError, match=r"shop\.db: there is no database"):
+        api.open("shop.yaml", URL, create=False)
+
+    async def refused() -> None:
+        await api.open_async("shop.yaml", URL, create=False)
+
+    with pytest.raises(api.StorageError, match=r"shop\.db: there is no database"):
+        asyncio.run(refused())
+    assert not Path("shop.db").exists()
+    api.open("shop.yaml", URL).close()
+    api.open("shop.yaml", URL, create=False).close()
 
 
 def test_the_lock_file_is_what_runs(keyplan: Keyplan) -> None:
@@ -100,6 +150,7 @@ def test_the_lock_file_is_what_runs(keyplan: Keyplan) -> None:
     assert keyplan("design", "shop.yaml", "--engine", "sqlite", "--save").stderr == "wrote shop.sqlite.lock.json\n"
     same = keyplan("design", "shop.yaml", "--engine", "sqlite")
     assert same.stdout.endswith("the lock file holds the same design\n")
+    keyplan("apply", "shop.yaml", URL, "--yes")
     assert keyplan("run", "shop.yaml", URL, "open_orders").stdout == "no rows\n"
     # A pattern less: the recorded design is for another model now.
     text = Path("shop.yaml").read_text()
@@ -150,6 +201,7 @@ def test_wrong_calls(keyplan: Keyplan, shop: str, arguments: tuple[str, ...], li
 )
 def test_wrong_rows(keyplan: Keyplan, row: str, line: str) -> None:
     Path("shop.yaml").write_text((EXAMPLES / "shop.yaml").read_text())
+    keyplan("apply", "shop.yaml", URL, "--yes")
     assert_fails(keyplan("load", "shop.yaml", URL, "-", stdin=row), line)
 
 
@@ -158,6 +210,7 @@ def test_load_wants_rows_from_one_place(keyplan: Keyplan) -> None:
     line = "keyplan load: give a file of rows, or --generate, and not both"
     assert_fails(keyplan("load", "shop.yaml", URL), line)
     assert_fails(keyplan("load", "shop.yaml", URL, "rows.jsonl", "--generate"), line)
+    keyplan("apply", "shop.yaml", URL, "--yes")
     assert_fails(keyplan("load", "shop.yaml", URL, "nosuch.jsonl"), "nosuch.jsonl: no such file or directory")
     Path("latin.jsonl").write_bytes(b"[\xff")
     line = "latin.jsonl: the rows are not UTF-8; save them in that encoding"
@@ -166,6 +219,7 @@ def test_load_wants_rows_from_one_place(keyplan: Keyplan) -> None:
 
 def test_an_interrupted_load_goes_on(keyplan: Keyplan, monkeypatch: pytest.MonkeyPatch) -> None:
     keyplan("init", "shop.yaml")
+    keyplan("apply", "shop.yaml", URL, "--yes")
     rows = list(api.generate(api.load_model("shop.yaml"), scale=0.0003))
     assert len(rows) > 10_000
 

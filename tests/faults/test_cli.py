@@ -96,6 +96,7 @@ def line(tmp_path: Path) -> Line:
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with one user, made once."""
     line = Line(tmp_path_factory.mktemp("template"))
+    assert line("apply", "notes.yaml", URL, "--yes").returncode == 0
     line.run("join", "uid=1", "email=a")
     return line.file
 
@@ -118,7 +119,8 @@ def test_a_file_that_is_not_a_database(line: Line) -> None:
 
 
 def test_a_folder_that_does_not_exist(line: Line) -> None:
-    line.fails("run", "notes.yaml", "sqlite:no/notes.db", "user", "uid=1", said="check that its folder exists")
+    line.fails("run", "notes.yaml", "sqlite:no/notes.db", "user", "uid=1", said="no/notes.db: there is no database")
+    line.fails("apply", "notes.yaml", "sqlite:no/notes.db", "--yes", said="check that its folder exists")
 
 
 def test_a_database_of_somebody_else(line: Line) -> None:

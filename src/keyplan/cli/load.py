@@ -54,7 +54,7 @@ def command(
         safe = count
         say(f"{count:,} rows")
 
-    with working(f"loading {model.name}") as say, keyplan.open(model, url) as store:
+    with working(f"loading {model.name}") as say, keyplan.open(model, url, create=False) as store:
         rows: Iterable[Row] = _read(model, file or "-")
         if generate:
             rows = keyplan.generate(model, scale=scale, seed=seed, now=_midnight(until))

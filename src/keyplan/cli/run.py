@@ -37,7 +37,7 @@ def command(
     values = keyplan.arguments_from_text(model, name, texts, documents)
     if cursor is not None:
         values["cursor"] = cursor
-    with keyplan.open(model, url) as store, working(f"running {name}"):
+    with keyplan.open(model, url, create=False) as store, working(f"running {name}"):
         call = getattr(store, name)
         result: Any = list(call.all(**values)) if everything else call(**values)
     nothing = "nothing found" if name in model.patterns else "done"

@@ -151,7 +151,9 @@ class AsyncPort(Protocol):
 
 @dataclass(frozen=True)
 class Catalog:
-    """What exists on the server: the hash of the design recorded there, the lock text, and the engine's own facts."""
+    """What exists on the server: the hash of the design recorded there, the lock text, and the engine's own facts.
+
+    Without any facts, nothing exists: an embedded database is not there yet."""
 
     design_hash: str | None = None
     lock: str | None = None
@@ -237,6 +239,10 @@ class Engine(ABC):
 
     @abstractmethod
     def connect_async(self, url: str, model: Model, design: Design | None) -> AsyncPort: ...
+
+    def lacks(self, url: str) -> str | None:
+        """The name of an embedded database that is not there, so that connecting would create it; else None."""
+        return None
 
     @abstractmethod
     def words(self, model: Model, design: Design, search: Search) -> str:

@@ -39,6 +39,15 @@ def inspect(model: Model, engine: Engine, design: Design | None = None) -> Proc[
 def difference(model: Model, engine: Engine, design: Design, lock: str | None = None) -> Proc[Difference]:
     """The steps that would make the server hold the design."""
     catalog = yield from engine.inspect(model, design)
+    return _difference(model, engine, design, catalog, lock)
+
+
+def from_nothing(model: Model, engine: Engine, design: Design) -> Difference:
+    """The steps that would make an embedded database that is not there yet."""
+    return _difference(model, engine, design, Catalog())
+
+
+def _difference(model: Model, engine: Engine, design: Design, catalog: Catalog, lock: str | None = None) -> Difference:
     return Difference(catalog, engine.changes(model, design, lock or lock_text(model, design), catalog))
 
 

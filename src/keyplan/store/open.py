@@ -9,7 +9,7 @@ from typing import Any
 
 from keyplan.engines import engine_for_url
 from keyplan.engines.base import Engine, Proc
-from keyplan.errors import DesignError, DesignMismatchError
+from keyplan.errors import DesignError, DesignMismatchError, StorageError
 from keyplan.model.load import load_model
 from keyplan.model.model import Model
 from keyplan.model.new_row import NewId
@@ -26,18 +26,21 @@ def open(
     url: str,
     *,
     design: Design | None = None,
+    create: bool = True,
     clock: Clock | None = None,
     new_id: NewId | None = None,
 ) -> Store:
     """Opens a database by its URL and returns the store, whose methods are the model's patterns and writes.
 
     The design is the one given, else that of the lock file beside the model, else the one recorded on the server. An
-    embedded database that is new gets its design here and now. `clock` replaces the system's clock.
+    embedded database that is new is created and gets its design here and now, or with `create=False` is refused.
+    `clock` replaces the system's clock.
     """
     loaded, engine = _model(model), engine_for_url(url)
+    _see_that_it_is_there(engine, url, create)
     port = engine.connect(url, loaded, None)
     try:
-        found = run(patient(settled_design(loaded, engine, design)), port)
+        found = run(patient(settled_design(loaded, engine, design, create)), port)
         return Store(Core(loaded, found, engine, clock, new_id), port)
     except BaseException:
         port.close()
@@ -49,11 +52,12 @@ def open_async(
     url: str,
     *,
     design: Design | None = None,
+    create: bool = True,
     clock: Clock | None = None,
     new_id: NewId | None = None,
 ) -> Opening:
     """The same for asyncio: `async with keyplan.open_async(...) as store`, or `await keyplan.open_async(...)`."""
-    return Opening(model, url, design, clock, new_id)
+    return Opening(model, url, design, create, clock, new_id)
 
 
 class Opening:
@@ -64,21 +68,24 @@ class Opening:
         model: Model | str | PathLike[str],
         url: str,
         design: Design | None,
+        create: bool,
         clock: Clock | None,
         new_id: NewId | None,
     ) -> None:
         self._model = model
         self._url = url
         self._design = design
+        self._create = create
         self._clock = clock
         self._new_id = new_id
         self._store: AsyncStore | None = None
 
     async def _open(self) -> AsyncStore:
         loaded, engine = _model(self._model), engine_for_url(self._url)
+        _see_that_it_is_there(engine, self._url, self._create)
         port = engine.connect_async(self._url, loaded, None)
         try:
-            found = await run_async(patient(settled_design(loaded, engine, self._design)), port)
+            found = await run_async(patient(settled_design(loaded, engine, self._design, self._create)), port)
             return AsyncStore(Core(loaded, found, engine, self._clock, self._new_id), port)
         except BaseException:
             await port.close()
@@ -100,6 +107,12 @@ def _model(model: Model | str | PathLike[str]) -> Model:
     return model if isinstance(model, Model) else load_model(Path(model))
 
 
+def _see_that_it_is_there(engine: Engine, url: str, create: bool) -> None:
+    name = None if create else engine.lacks(url)
+    if name is not None:
+        raise StorageError(f"{name}: there is no database; check the name, or make it with 'keyplan apply'")
+
+
 def lock_file(model: Model, engine: Engine) -> Path | None:
     """Where the lock file of a model lies, or would lie: beside it; None for a model that is not in a file."""
     if not model.file or not Path(model.file).suffix:
@@ -108,7 +121,7 @@ def lock_file(model: Model, engine: Engine) -> Path | None:
     return path.with_name(f"{path.stem}.{engine.name}.lock.json")
 
 
-def settled_design(model: Model, engine: Engine, design: Design | None) -> Proc[Design]:
+def settled_design(model: Model, engine: Engine, design: Design | None, create: bool = True) -> Proc[Design]:
     """The design to be run, after seeing that the server holds it; a new embedded database is given it."""
     catalog = yield from inspect(model, engine, design)
     lock: str | None = None
@@ -120,8 +133,8 @@ def settled_design(model: Model, engine: Engine, design: Design | None) -> Proc[
     if design is not None:
         lock = lock or lock_text(model, design)
         if catalog.design_hash is None:
-            if not engine.embedded:
-                raise DesignError(f"nothing has been applied to this {engine.name} yet; run 'keyplan apply' first")
+            if not (engine.embedded and create):
+                raise DesignError(f"nothing has been applied to this {engine.name} database yet; run 'keyplan apply' first")
             yield from apply(model, engine, design, lock)
         elif not is_same(catalog, lock):
             raise DesignMismatchError(
@@ -134,6 +147,8 @@ def settled_design(model: Model, engine: Engine, design: Design | None) -> Proc[
             return read_lock(catalog.lock, model, f"the design recorded in the {engine.name} database")
         except DesignError as error:
             raise DesignMismatchError(str(error)) from None
+    if engine.embedded and not create:
+        raise DesignError(f"nothing has been applied to this {engine.name} database yet; run 'keyplan apply' first")
     if not engine.embedded:
         raise DesignError(
             f"there is no design for '{model.name}' on {engine.name}; run 'keyplan design --save' and 'keyplan apply'"

@@ -69,6 +69,11 @@ class SqliteEngine(Engine):
 
         return SqliteAsyncPort(url)
 
+    def lacks(self, url: str) -> str | None:
+        from keyplan.engines.sqlite.port import lacks
+
+        return lacks(url)
+
     def words(self, model: Model, design: Design, search: Search) -> str:
         from keyplan.engines.sqlite.words import words
 

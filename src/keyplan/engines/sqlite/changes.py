@@ -62,12 +62,13 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
     places = layout(model, design)
     wanted = {table.name: table for table in places.tables.values()}
     indexes = {index.name: index for index in places.indexes.values()}
-    ours: Mapping[str, bool] = found.found["ours"]
-    there: Mapping[str, str] = found.found["tables"]
-    there_indexes: Mapping[str, tuple[str, str]] = found.found["indexes"]
-    if found.found["model"] not in (None, model.name):
+    ours: Mapping[str, bool] = found.found.get("ours", {})
+    there: Mapping[str, str] = found.found.get("tables", {})
+    there_indexes: Mapping[str, tuple[str, str]] = found.found.get("indexes", {})
+    other = found.found.get("model")
+    if other not in (None, model.name):
         raise DesignMismatchError(
-            f"the file holds a design of the model '{found.found['model']}', not of '{model.name}'; name another file"
+            f"the file holds a design of the model '{other}', not of '{model.name}'; name another file"
         )
     known = {name.lower(): name for name in there}
     for name in wanted:

@@ -91,6 +91,12 @@ def address(url: str) -> Address:
     return Address(path, synchronous, timeout)
 
 
+def lacks(url: str) -> str | None:
+    """The file that opening this URL would create."""
+    path = address(url).path
+    return None if path == MEMORY or os.path.exists(path) else path
+
+
 class SqlitePort:
     """Connections to one database, sync."""
 
