@@ -1,5 +1,5 @@
 # demo   a designed, loaded and queried shop on SQLite, and the DynamoDB design of the same model
-# check  format, lint, types and the tests that need no server; under a minute
+# check  format, lint, types and the quick tests, none of which needs a server; under a minute
 # test   everything, on real engines, which are fetched and started; ENGINE=name for one of them
 # bench  speed against hand-written code;  soak  thousands of generated programs
 # up     a server to play with: make up ENGINE=dynamodb;  clean  removes what make made
@@ -46,9 +46,13 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check src tests
 	$(BIN)/mypy
 
-# Fewer generated programs than in `test`; the rest is the same, without servers.
+# What one runs all the time: the tests of every layer, some generated programs and designs, the shape of the whole.
+# Not the hand-written conformance cases, faults, examples and documentation, nor what is marked `thorough`.
+QUICK := tests/unit tests/cli tests/engines/sqlite tests/conformance/test_generated.py \
+	tests/test_architecture.py tests/test_public_api.py tests/test_registries.py tests/test_startup.py
+
 check: lint
-	KEYPLAN_PROGRAMS=20 $(BIN)/pytest -q -n $(JOBS) --engine sqlite
+	KEYPLAN_PROGRAMS=20 KEYPLAN_DESIGNS=5 $(BIN)/pytest -q -n $(JOBS) --engine sqlite -m "not thorough" $(QUICK)
 
 test: $(VENV)/dev.stamp $(VENV)/engines.stamp
 	$(BIN)/pytest -n $(JOBS) $(if $(ENGINE),--engine $(ENGINE))

@@ -35,6 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     for name in BUILTIN:
         config.addinivalue_line("markers", f"{name}: runs on the engine '{name}'")
+    config.addinivalue_line("markers", "thorough: takes seconds, and is left out of `make check`")
     unknown = _required() - set(BUILTIN)
     if unknown:
         raise pytest.UsageError(f"KEYPLAN_TEST_REQUIRE: no engine '{min(unknown)}'; there are {', '.join(BUILTIN)}")

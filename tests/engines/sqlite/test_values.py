@@ -70,6 +70,7 @@ def through(type: Type, values: list[Any], order: str = "n") -> list[Any]:
     return [row["v"] for row in row_decoder([slot])(rows)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [*SCALARS, *OTHERS])
 @settings(deadline=None)
 @given(data=st.data())

@@ -264,6 +264,7 @@ def digest(text: str, seed: int) -> str:
     return sha.hexdigest()[:16]
 
 
+@pytest.mark.thorough
 def test_the_same_rows_in_another_process() -> None:
     code = f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
     code += "import test_generate as t; print(t.digest(t.SHOP, 3), t.digest(t.ODD, 3))"
@@ -423,6 +424,7 @@ entities:
     assert all(row["x"] for row in found["A"])
 
 
+@pytest.mark.thorough
 def test_memory_does_not_grow_with_the_rows() -> None:
     """Nothing is kept per row: a stretch far into a very large entity costs what the first one cost."""
     data = Dataset(parsed(SHOP), scale=100_000)

@@ -54,6 +54,7 @@ def value(built: Built) -> float:
     return 1.0 if solution is None else solution.value
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("engine", BUILTIN)
 def test_closed_sets_are_as_good_as_every_key(engine: str, capsys: pytest.CaptureFixture[str]) -> None:
     losses: list[float] = []

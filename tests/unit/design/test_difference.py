@@ -13,6 +13,7 @@ from keyplan.plan.lockfile import lock_text, read_lock
 from tests.unit.design.support import PLACES, designed, example, notes
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "engine"), PLACES)
 def test_a_design_costs_what_it_says(name: str, engine: str) -> None:
     """The views of a design, found again by what they are in a new problem, cost what the solver said."""

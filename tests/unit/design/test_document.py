@@ -85,6 +85,7 @@ def test_the_page_has_every_property() -> None:
     assert not missing
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("engine", BUILTIN)
 def test_two_processes_make_the_same_bytes(engine: str) -> None:
     command = [sys.executable, "-c", DESIGN_ALL, engine, *EXAMPLES]

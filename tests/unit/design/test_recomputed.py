@@ -61,6 +61,7 @@ def test_the_objective_of_an_example_follows_from_its_document(name: str, engine
     assert late(told) == {}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("engine", BUILTIN)
 @proof(100)
 @given(model=problems())

@@ -161,6 +161,7 @@ def test_deep_expressions_do_not_exhaust_the_stack(text: str) -> None:
         assert str(error)
 
 
+@pytest.mark.thorough
 def test_a_long_chain_of_keys_is_refused() -> None:
     entities: dict[str, object] = {"E0": {"fields": {"id": "int, key"}}}
     for number in range(1, 2000):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from keyplan.model.load import parse_model
@@ -16,6 +17,7 @@ SLOW = settings(
 )
 
 
+@pytest.mark.thorough
 @SLOW
 @given(models())
 def test_generated_models_load(text: str) -> None:
@@ -24,6 +26,7 @@ def test_generated_models_load(text: str) -> None:
     assert model.writes
 
 
+@pytest.mark.thorough
 @SLOW
 @given(programs())
 def test_generated_programs_run(program: Program) -> None:

@@ -11,6 +11,7 @@ from tests.strategies.programs import Program, on_reference, programs
 from tests.unit.store.support import on_store
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("extras", list(EVERYTHING))
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
 @given(program=programs())
