@@ -44,6 +44,11 @@ class Problem:
 class KeyplanError(Exception):
     """The base of everything keyplan raises on purpose."""
 
+    row: int | None = None
+    """The row of a load that it is about, counted from 1."""
+    place: object = None
+    """The entity and key of that row, until it has been counted."""
+
 
 class ModelError(KeyplanError):
     """A model with problems; all of them are in `problems`, in order of their lines."""

@@ -13,6 +13,8 @@ import keyplan as api
 from tests.cli.conftest import EXAMPLES, Keyplan, assert_fails
 
 URL = "sqlite:shop.db"
+ROW = '["Product", {"sku": "A1", "name": "L", "description": "", "category": "home", "price": 19.90, "stock": 3}]'
+USER = '["User", {"user_id": "11111111-1111-4111-8111-111111111111", "email": "a", "name": "A"}]'
 PRODUCTS = """\
 ["Product", {"sku": "A1", "name": "Lamp", "description": "It shines.", "category": "home", "price": 19.90, "stock": 3}]
 
@@ -196,7 +198,20 @@ def test_wrong_calls(keyplan: Keyplan, shop: str, arguments: tuple[str, ...], li
         ("{", "stdin:1: is not JSON: …"),
         ('{"Product": {}}', 'stdin:1: expected ["Entity", {row}]'),
         ('["Produkt", {}]', "stdin:1: no entity 'Produkt'; did you mean 'Product'?"),
-        ('["Product", {"sku": "A1"}]', "load: Product: …"),
+        (
+            '["Product", {"sku": "A1"}]',
+            "stdin:1: Product: missing arguments 'name', 'description', 'category', 'price'",
+        ),
+        ('["Product", {"sku": "A1", "nmae": "x"}]', "stdin:1: Product: unknown argument 'nmae'; did you mean 'name'?"),
+        (f"{ROW}\n\n{ROW.replace('19.90', '19.999')}", "stdin:3: Product: argument 'price': …"),
+        (f"{ROW}\n\n\n{ROW.replace('3}', 'true}')}", "stdin:4: Product: argument 'stock': …"),
+        (f"{ROW}\n{ROW[:-1]}", "stdin:2: is not JSON: …"),
+        (f"{ROW}\n{ROW}, 1", "stdin:2: is not JSON: …"),
+        (f"{ROW}\n[]", 'stdin:2: expected ["Entity", {row}]'),
+        (f'{ROW}\n["Product", null]', 'stdin:2: expected ["Entity", {row}]'),
+        (f"{ROW}\n[5, {{}}]", 'stdin:2: expected ["Entity", {row}]'),
+        (f"{ROW}\n" + "[" * 100_000, "stdin:2: is nested too deep"),
+        (f"\n{USER}\n\n{USER.replace('1111-1', '1111-2')}", "stdin:4: User: …"),
     ],
 )
 def test_wrong_rows(keyplan: Keyplan, row: str, line: str) -> None:
@@ -212,9 +227,30 @@ def test_load_wants_rows_from_one_place(keyplan: Keyplan) -> None:
     assert_fails(keyplan("load", "shop.yaml", URL, "rows.jsonl", "--generate"), line)
     keyplan("apply", "shop.yaml", URL, "--yes")
     assert_fails(keyplan("load", "shop.yaml", URL, "nosuch.jsonl"), "nosuch.jsonl: no such file or directory")
-    Path("latin.jsonl").write_bytes(b"[\xff")
-    line = "latin.jsonl: the rows are not UTF-8; save them in that encoding"
+    Path("latin.jsonl").write_bytes(b"\n[\xff")
+    line = "latin.jsonl:2: the rows are not UTF-8; save them in that encoding"
     assert_fails(keyplan("load", "shop.yaml", URL, "latin.jsonl"), line)
+    assert_fails(keyplan("load", "shop.yaml", URL, "."), ".: is a directory")
+    Path("empty.jsonl").touch()
+    assert keyplan("load", "shop.yaml", URL, "empty.jsonl").stdout == "loaded 0 rows\n"
+
+
+def test_rows_with_a_byte_order_mark(keyplan: Keyplan) -> None:
+    Path("shop.yaml").write_text((EXAMPLES / "shop.yaml").read_text())
+    keyplan("apply", "shop.yaml", URL, "--yes")
+    Path("rows.jsonl").write_text(f"{ROW}\r\n\r\n{ROW}\r\n", encoding="utf-8-sig")
+    assert keyplan("load", "shop.yaml", URL, "rows.jsonl").stdout == "loaded 2 rows\n"
+
+
+def test_a_wrong_row_far_down_is_named_by_its_line(keyplan: Keyplan) -> None:
+    Path("shop.yaml").write_text((EXAMPLES / "shop.yaml").read_text())
+    keyplan("apply", "shop.yaml", URL, "--yes")
+    lines = ["", *(ROW.replace("A1", f"A{number}") for number in range(12_000))]
+    lines[7_777] = lines[7_777].replace("home", "h" * 600)
+    Path("rows.jsonl").write_text("\n".join(lines))
+    assert_fails(keyplan("load", "shop.yaml", URL, "rows.jsonl"), "rows.jsonl:7778: Product: argument 'category': …")
+    said = keyplan("load", "shop.yaml", URL, "rows.jsonl", "--done", "5000")
+    assert_fails(said, "rows.jsonl:7778: Product: argument 'category': …")
 
 
 def test_an_interrupted_load_goes_on(keyplan: Keyplan, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,18 +117,54 @@ def test_an_interrupted_load_goes_on(both: Both) -> None:
     ("row", "said"),
     [
         (("Usr", {}), "no entity 'Usr'; did you mean 'User'"),
-        (("User", {}), "load: User: missing argument 'uid'"),
-        (("User", {"uid": "x"}), "load: User: argument 'uid'"),
+        (("User", {}), "load: row 3: User: missing argument 'uid'"),
+        (("User", {"uid": "x"}), "load: row 3: User: argument 'uid'"),
         (("User", {"uid": 1, "nam": "x"}), "unknown argument 'nam'"),
         (("User", {"uid": 1, "spent": 1}), "'spent'"),
-        (("User", 5), "expected a mapping"),
+        (("User", 5), "load: row 3: User: expected a mapping of fields, got int"),
+        (("User", [("uid", 1)]), "expected a mapping of fields, got list"),
+        (("User", {"uid": 1, 5: "x"}), "unknown argument '5'"),
+        (5, "load: row 3: expected (entity, fields), got 5"),
+        (None, "expected (entity, fields), got None"),
+        ("ab", "expected (entity, fields), got 'ab'"),
+        ((), "expected (entity, fields), got ()"),
+        (("User", {"uid": 1}, 1), "expected (entity, fields), got ('User', {'uid': 1}, 1)"),
+        ({"uid": 1}, "expected (entity, fields), got {'uid': 1}"),
+        ((["User"], {"uid": 1}), "no entity '['User']'"),
+        ((None, {"uid": 1}), "no entity 'None'"),
     ],
 )
 def test_a_wrong_row_is_named(both: Both, row: Any, said: str) -> None:
     pair = both(MODEL)
-    with pytest.raises(ArgumentError, match="load: ") as caught:
-        pair.store.load([row])
+    with pytest.raises(ArgumentError, match="load: row 3: ") as caught:
+        pair.store.load([*rows(1), row])
     assert said in str(caught.value)
+    assert caught.value.row == 3
+
+
+@pytest.mark.parametrize("given", [5, None, "User", b"", {"User": {"uid": 1}}])
+def test_what_is_no_list_of_rows_is_refused(both: Both, given: Any) -> None:
+    pair = both(MODEL)
+    with pytest.raises(ArgumentError, match=r"load: expected rows, each as \(entity, fields\), got "):
+        pair.store.load(given)
+    for done in (-1, "5", 1.5):
+        with pytest.raises(ArgumentError, match="load: 'done' is a number of rows"):
+            pair.store.load([], done=done)  # type: ignore[arg-type]
+
+
+def test_a_row_with_a_taken_value_is_named(both: Both) -> None:
+    pair = both(MODEL, [("User", {"uid": 1, "email": "a"})])
+    with pytest.raises(ConflictError, match="load: row 3: User") as caught:
+        pair.store.load([*rows(1), ("User", {"uid": 2, "email": "a"})])
+    assert caught.value.row == 3
+
+
+def test_a_row_with_nothing_to_copy_is_named(both: Both) -> None:
+    needed = MODEL.replace("buyer: string(8), optional 50%, from", "buyer: string(8), from")
+    pair = both(needed, [("User", {"uid": 1, "name": "x"}), ("User", {"uid": 2})])
+    with pytest.raises(ArgumentError, match="load: row 2: Order: 'buyer' has nothing to copy") as caught:
+        pair.store.load([("Order", {"oid": 1, "user": 1}), ("Order", {"oid": 2, "user": 2})])
+    assert caught.value.row == 2
 
 
 def test_a_unique_value_of_another_row_is_a_conflict(both: Both) -> None:

@@ -254,7 +254,7 @@ def test_a_cursor_of_other_arguments_or_another_pattern(made: Line) -> None:
 
 def test_a_wrong_row_in_a_load_is_named_and_nothing_of_its_batch_is_written(made: Line) -> None:
     rows = ['["User", {"uid": 2, "email": "b"}]', '["User", {"uid": "x", "email": "c"}]']
-    made.fails("load", "notes.yaml", URL, "-", said="User: argument 'uid'", stdin="\n".join(rows))
+    made.fails("load", "notes.yaml", URL, "-", said="stdin:2: User: argument 'uid'", stdin="\n".join(rows))
     made.fails("load", "notes.yaml", URL, "-", said="stdin:2: is not JSON", stdin=f"{rows[0]}\n{{")
     assert made.users() == 1
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 import click
 
@@ -55,11 +56,17 @@ def command(
         say(f"{count:,} rows")
 
     with working(f"loading {model.name}") as say, keyplan.open(model, url, create=False) as store:
-        rows: Iterable[Row] = _read(model, file or "-")
+        lines = _Lines(model, file or "-")
+        rows: Iterable[Row] = lines
         if generate:
             rows = keyplan.generate(model, scale=scale, seed=seed, now=_midnight(until))
         try:
             loaded = store.load(rows, progress=report, done=done)
+        except keyplan.KeyplanError as error:
+            if generate or error.row is None:
+                raise
+            what = str(error).removeprefix(f"load: row {error.row}: ")
+            raise keyplan.ArgumentError(f"{lines.place(error.row)}: {what}") from None
         except KeyboardInterrupt:
             raise click.ClickException(
                 f"interrupted after {safe} rows; run it again with --done {safe} to go on from there"
@@ -74,27 +81,46 @@ def _midnight(day: str | None) -> datetime | None:
         raise click.UsageError(f"'{day}' is not a day; write it as 2025-01-31") from None
 
 
-def _read(model: keyplan.Model, name: str) -> Iterator[Row]:
-    try:
-        if name == "-":
-            yield from _parse(model, "stdin", sys.stdin)
+class _Lines:
+    """The rows of a file with a JSON array per line; knows in which line each of them stands."""
+
+    def __init__(self, model: keyplan.Model, name: str) -> None:
+        self.model = model
+        self.file = name
+        self.name = "stdin" if name == "-" else name
+        self.empty: list[int] = []
+        """How many rows come before each line without one."""
+
+    def place(self, row: int) -> str:
+        """Where a row stands, counted from 1."""
+        return f"{self.name}:{row + bisect_left(self.empty, row)}"
+
+    def __iter__(self) -> Iterator[Row]:
+        if self.file == "-":
+            yield from self.rows(sys.stdin.buffer)
             return
-        with Path(name).open(encoding="utf-8") as file:
-            yield from _parse(model, name, file)
-    except UnicodeDecodeError:
-        raise keyplan.ArgumentError(f"{name}: the rows are not UTF-8; save them in that encoding") from None
+        with Path(self.file).open("rb") as file:
+            yield from self.rows(file)
 
+    def rows(self, file: BinaryIO) -> Iterator[Row]:
+        count = 0
+        for number, data in enumerate(file, 1):
+            if not data.strip():
+                self.empty.append(count)
+                continue
+            try:
+                row = self.row(data.decode("utf-8-sig" if number == 1 else "utf-8"))
+            except UnicodeDecodeError:
+                raise keyplan.ArgumentError(
+                    f"{self.name}:{number}: the rows are not UTF-8; save them in that encoding"
+                ) from None
+            except ValueError as error:  # an ArgumentError is one
+                raise keyplan.ArgumentError(f"{self.name}:{number}: {error}") from None
+            count += 1
+            yield row
 
-def _parse(model: keyplan.Model, name: str, file: TextIO) -> Iterator[Row]:
-    for number, line in enumerate(file, 1):
-        if not line.strip():
-            continue
-        try:
-            pair = keyplan.parse_json(line)
-            if not (
-                isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], dict)
-            ):
-                raise ValueError('expected ["Entity", {row}]')
-            yield pair[0], keyplan.row_from_json(model, pair[0], pair[1])
-        except ValueError as error:  # an ArgumentError is one
-            raise keyplan.ArgumentError(f"{name}:{number}: {error}") from None
+    def row(self, text: str) -> Row:
+        pair = keyplan.parse_json(text)
+        if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], dict)):
+            raise ValueError('expected ["Entity", {row}]')
+        return pair[0], keyplan.row_from_json(self.model, pair[0], pair[1])

@@ -89,16 +89,22 @@ def row_from_columns(
 
 def copy_in(model: Model, new: NewRow, column: str, value: Any) -> None:
     """Gives a `from` column the value of its source, or refuses the call if there is none and one is needed."""
-    about = model.entities[new.entity].columns[column]
+    entity = model.entities[new.entity]
+    about = entity.columns[column]
     source = new.sources.pop(column)
     if value is None and about.type.is_collection:
         value = ()  # never missing, not even behind a reference that leads nowhere
     if value is None and not about.optional:
-        raise ArgumentError(f"{new.label}: '{column}' has nothing to copy, as '{source}' is missing; give a value")
-    try:
-        new.values[column] = None if value is None else canonical(about.type, value)
-    except ValueError as error:
-        raise ArgumentError(f"{new.label}: '{column}', copied from '{source}': {error}") from None
+        what = f"'{column}' has nothing to copy, as '{source}' is missing; give a value"
+    else:
+        try:
+            new.values[column] = None if value is None else canonical(about.type, value)
+            return
+        except ValueError as error:
+            what = f"'{column}', copied from '{source}': {error}"
+    refused = ArgumentError(f"{new.label}: {what}")
+    refused.place = (new.entity, new.key(entity))
+    raise refused
 
 
 def expiry(entity: Entity, values: Mapping[str, Any], created: datetime) -> datetime | None:

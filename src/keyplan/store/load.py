@@ -13,11 +13,12 @@ from operator import itemgetter
 from typing import Any
 
 from keyplan.engines.base import Proc, Request
-from keyplan.errors import ArgumentError, ConflictError, UnsupportedError, nearest
+from keyplan.errors import ConflictError, UnsupportedError
 from keyplan.model.entity import EXPIRES
-from keyplan.model.new_row import NewRow, expiry, row_from_arguments
+from keyplan.model.new_row import NewRow, expiry
 from keyplan.model.whole_row import WholeRows, whole_rows
 from keyplan.plan.edits import Edit
+from keyplan.store.blame import blame, job_of, started
 from keyplan.store.core import Core
 from keyplan.store.jobs import Job, Put
 
@@ -32,7 +33,7 @@ class Loading:
 
     def __init__(self, core: Core, rows: Iterable[tuple[str, Mapping[str, Any]]], done: int = 0) -> None:
         self.core = core
-        self.rows = iter(rows)
+        self.rows = iter(started(rows, done))
         self.done = done
         self.batch: list[tuple[str, Mapping[str, Any]]] = []
         self.together = TOGETHER
@@ -47,6 +48,10 @@ class Loading:
             count = self.done + len(batch)
             yield count
             self.done = count
+
+    def blame(self, error: Exception) -> None:
+        """Raises the error of the batch at hand with the number of the row that it is about, if it is about one."""
+        blame(self.core, self.batch, self.done, error)
 
     def way(self, entity: str) -> Way:
         found = self.ways.get(entity)
@@ -130,7 +135,7 @@ def load_rows(loading: Loading) -> Proc[None]:
             whole.setdefault(entity, []).extend(rows)
             continue
         for _, fields in run:
-            job = _job(core, entity, fields, now)
+            job = job_of(core, entity, fields, now)
             place = (entity, job.key)
             if way.is_bulk and not job.new.sources:
                 # An earlier version of the row waits to be written, or copies from it: they have to go first.
@@ -158,16 +163,6 @@ def load_rows(loading: Loading) -> Proc[None]:
         yield from upsert_all(loading, list(slow.values()), now)
 
 
-def _job(core: Core, entity: str, fields: Mapping[str, Any], now: Any) -> Put:
-    about = core.model.entities.get(entity)
-    if about is None:
-        raise ArgumentError(f"load: no entity '{entity}'{nearest(str(entity), list(core.model.entities))}")
-    if not isinstance(fields, Mapping):
-        raise ArgumentError(f"load: {entity}: expected a mapping of fields, got {fields.__class__.__name__}")
-    new = row_from_arguments(core.model, f"load: {entity}", entity, fields, now=now, new_id=core.writer.new_id)
-    return Put(core.model, about, new.label, new.key(about), new, True)
-
-
 def _depends(job: Put, waiting: Mapping[Any, Job]) -> bool:
     """Whether a snapshot may come from a row that is not written yet, through more than one reference."""
     return any(len(path.roles) > 1 for path in job.new.sources.values()) and bool(waiting)
@@ -181,7 +176,7 @@ def is_bulk(core: Core, entity: str) -> bool:
 def _whole(core: Core, way: Way, entity: str, run: list[Mapping[str, Any]], now: Any) -> list[dict[str, Any]]:
     """The columns of rows, at once where they are all ordinary, else one by one."""
     rows = way.make(run) if way.make is not None else None
-    return rows if rows is not None else [_job(core, entity, fields, now).new.values for fields in run]
+    return rows if rows is not None else [job_of(core, entity, fields, now).new.values for fields in run]
 
 
 def put_whole(loading: Loading, whole: Mapping[str, Sequence[dict[str, Any]]], now: Any) -> Proc[None]:
@@ -199,7 +194,7 @@ def put_whole(loading: Loading, whole: Mapping[str, Sequence[dict[str, Any]]], n
             if isinstance(reply, ConflictError):  # a unique value: row by row says which, and spares expired owners
                 for row in rows:
                     new = NewRow(name, f"load: {name}", row)
-                    yield from core.writer.commit([Put(core.model, entity, new.label, new.key(entity), new, True)], now)
+                    yield from put_one(core, Put(core.model, entity, new.label, new.key(entity), new, True), now)
                 break
             if isinstance(reply, Exception):
                 raise reply
@@ -217,7 +212,7 @@ def put_all(core: Core, jobs: list[Put], now: Any) -> Proc[None]:
         (reply,) = yield [request]
         if isinstance(reply, ConflictError):  # a unique value: row by row says which, and spares expired owners
             for job in jobs:
-                yield from core.writer.commit([job], now)
+                yield from put_one(core, job, now)
             return
         if isinstance(reply, Exception):
             raise reply
@@ -235,7 +230,19 @@ def upsert_all(loading: Loading, jobs: list[Job], now: Any) -> Proc[None]:
                 raise
             loading.together = max(1, len(some) // 2)
             continue
+        except ConflictError:  # none of them was written; one by one says which it is
+            for job in some:
+                yield from put_one(loading.core, job, now)
         start += len(some)
+
+
+def put_one(core: Core, job: Job, now: Any) -> Proc[None]:
+    """Puts one row, of which the error then is."""
+    try:
+        yield from core.writer.commit([job], now)
+    except ConflictError as error:
+        error.place = (job.entity.name, job.key)
+        raise
 
 
 _NOTHING_READ: Any = None

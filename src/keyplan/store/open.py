@@ -113,6 +113,10 @@ def _see_that_it_is_there(engine: Engine, url: str, create: bool) -> None:
         raise StorageError(f"{name}: there is no database; check the name, or make it with 'keyplan apply'")
 
 
+def _nothing_applied(engine: Engine) -> DesignError:
+    return DesignError(f"nothing has been applied to this {engine.name} database yet; run 'keyplan apply' first")
+
+
 def lock_file(model: Model, engine: Engine) -> Path | None:
     """Where the lock file of a model lies, or would lie: beside it; None for a model that is not in a file."""
     if not model.file or not Path(model.file).suffix:
@@ -134,7 +138,7 @@ def settled_design(model: Model, engine: Engine, design: Design | None, create: 
         lock = lock or lock_text(model, design)
         if catalog.design_hash is None:
             if not (engine.embedded and create):
-                raise DesignError(f"nothing has been applied to this {engine.name} database yet; run 'keyplan apply' first")
+                raise _nothing_applied(engine)
             yield from apply(model, engine, design, lock)
         elif not is_same(catalog, lock):
             raise DesignMismatchError(
@@ -148,7 +152,7 @@ def settled_design(model: Model, engine: Engine, design: Design | None, create: 
         except DesignError as error:
             raise DesignMismatchError(str(error)) from None
     if engine.embedded and not create:
-        raise DesignError(f"nothing has been applied to this {engine.name} database yet; run 'keyplan apply' first")
+        raise _nothing_applied(engine)
     if not engine.embedded:
         raise DesignError(
             f"there is no design for '{model.name}' on {engine.name}; run 'keyplan design --save' and 'keyplan apply'"

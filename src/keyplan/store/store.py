@@ -12,6 +12,7 @@ from keyplan.model.model import Model
 from keyplan.model.pattern import Pattern
 from keyplan.model.write import Transaction, Write
 from keyplan.plan.design import Design
+from keyplan.store.blame import BLAMABLE
 from keyplan.store.core import Core
 from keyplan.store.load import Loading, load_rows
 from keyplan.store.pump import patient, run, run_async
@@ -218,7 +219,11 @@ class Store(_Common[Port]):
         """
         loading = Loading(self._core, rows, done)
         for count in loading.batches():
-            run(patient(load_rows(loading)), self._port)
+            try:
+                run(patient(load_rows(loading)), self._port)
+            except BLAMABLE as error:
+                loading.blame(error)
+                raise
             if progress is not None:
                 progress(count)
         return loading.done - done
@@ -264,7 +269,11 @@ class AsyncStore(_Common[AsyncPort]):
         """Upserts rows, given as (entity, fields), in batches, and returns how many."""
         loading = Loading(self._core, rows, done)
         for count in loading.batches():
-            await self._run(patient(load_rows(loading)))
+            try:
+                await self._run(patient(load_rows(loading)))
+            except BLAMABLE as error:
+                loading.blame(error)
+                raise
             if progress is not None:
                 progress(count)
         return loading.done - done
