@@ -13,7 +13,7 @@ from keyplan.design.problem import INFEASIBLE, Root, coupling_cost, evaluate
 from keyplan.design.required import homes_inside, is_home
 from keyplan.design.solve import Solution
 from keyplan.engines.base import Engine
-from keyplan.engines.work import Load
+from keyplan.engines.work import Cost, Load, total
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
 from keyplan.model.pattern import Order, Outer, Path, Select
@@ -338,7 +338,7 @@ class Assembly:
         return WritePlan(tuple(touches), find, reads_row, "atomic", figures, write_steps(self, name, touches))
 
     def _touches(self, name: str) -> list[Touch]:
-        """What one call of a write does to each view; in a transaction, our own entries cost twice as much."""
+        """What one call of a write does to each view; in a transaction, our own entries cost a premium."""
         problem = self.built.problem
         transaction = problem.costs.transactional and problem.is_transaction(name, self.chosen)
         touches = []
@@ -348,9 +348,9 @@ class Assembly:
                 puts = work.puts + work.patches + work.moves + work.adds
                 deletes = work.deletes + work.moves
                 if puts or deletes:
-                    times = 2.0 if transaction and part.entries else 1.0
-                    units = {unit: amount * times for unit, amount in part.cost.units.items()}
-                    touches.append(Touch(self.names[view], puts, deletes, units, part.cost.cost * times))
+                    premium = problem.costs.premium(work, part.cost) if transaction and part.entries else Cost()
+                    cost = total((part.cost, premium))
+                    touches.append(Touch(self.names[view], puts, deletes, cost.units, cost.cost))
         return touches
 
     # figures

@@ -23,6 +23,7 @@ from keyplan.engines.base import Engine, Kind
 from keyplan.engines.work import CostModel, Couplings, LinearRow, Rejection, ViewFacts
 from keyplan.model.model import Model
 from keyplan.model.pattern import Param, Pattern
+from keyplan.model.write import Write
 from keyplan.plan.view import View
 
 
@@ -79,11 +80,18 @@ def build_problem(
         costs,
         required,
         _together(costs, couplings, model, views, upkeep, required),
-        {name: statistics.most_rows_written(write) > 1 for name, write in model.writes.items()},
+        {name: _several_rows(statistics, engine.kinds, write) for name, write in model.writes.items()},
         _structure_cost(costs),
     )
     whole = {name: options.root(whole_row(model, name), None) for name in model.entities}
     return Built(problem, statistics, facts, options, unserved, whole, names, couplings)
+
+
+def _several_rows(statistics: Statistics, kinds: Mapping[str, Kind], write: Write) -> bool:
+    """Whether a call writes several rows that nothing can make one entry: children may be part of their parent's."""
+    if write.children and any(kind.one_value for kind in kinds.values()):
+        return False
+    return statistics.most_rows_written(write) > 1
 
 
 def _together(

@@ -268,9 +268,9 @@ class Candidates:
                 continue
             if kind.holds_all:
                 if all(not path_of(part.path, model, entity).roles for part in (*partition, *sort)):
-                    self._add(
-                        View("", entity, kind.name, partition, sort, held_paths(model, entity, keys), (), shape.where)
-                    )
+                    probe = View("", entity, kind.name, partition, sort, (), (), shape.where)
+                    for copied in self._copies_asked(probe, needs) if kind.copies else (set(),):
+                        self._add(replace(probe, holds=held_paths(model, entity, keys | copied)))
                 continue
             probe = View("", entity, kind.name, partition, sort, here.stored, (), shape.where)
             contents = {frozenset(keys), frozenset(keys | own)}
@@ -289,6 +289,16 @@ class Candidates:
                     continue
                 holds = held_paths(model, entity, set(held))
                 self._add(View("", entity, kind.name, partition, sort, holds, (), shape.where))
+
+    def _copies_asked(self, view: View, needs: list[Need]) -> list[set[str]]:
+        """Nothing, what each need that the key can answer would take from behind references, and all of that."""
+        found: list[set[str]] = [set()]
+        for asked in self._asked_of(view, needs):
+            copies = {text for text in asked if path_of(text, self.model, view.entity).roles}
+            for wanted in (copies, found[-1] | copies):
+                if wanted not in found:
+                    found.append(wanted)
+        return found
 
     def _asked_of(self, view: View, needs: list[Need]) -> Iterator[set[str]]:
         """Per need that the key can answer without a scan: what it would take from the view, if it were there."""
@@ -328,7 +338,8 @@ class Candidates:
                 for copied in (False, True):
                     embeds = tuple(self._embed(entity, role, needs, copied) for role in roles)
                     holds = held_paths(model, entity, {*here.stored, *(copies if copied else ())})
-                    self._add(View("", entity, kind.name, parts, (), holds, embeds))
+                    partition, sort = (parts, ()) if kind.partitioned else ((), parts)
+                    self._add(View("", entity, kind.name, partition, sort, holds, embeds))
 
     def _embed(self, entity: str, name: str, needs: list[Need], copied: bool) -> Embed:
         role = self.model.entities[entity].roles[name]

@@ -162,6 +162,7 @@ class Maintenance:
         if change.needs_old and not effect.old_known:
             demands.append(Demand(write.name, "old", effect.entity, whole_row(self.model, effect.entity), effect.times))
         scale = effect.times
+        inside = bool(at) and kind.one_value and self._parent_field(view, at) in effect.parents_known
         work = TouchWork(
             view,
             facts,
@@ -172,16 +173,21 @@ class Maintenance:
             change.adds * scale,
             entry_bytes=self.costs.entry_bytes(view, facts, at),
             at=at,
+            inside=inside,
         )
         touched = work.puts + work.patches + 2 * work.moves + work.deletes + work.adds
         if not touched and not demands:
             return None
-        own = 0.0 if kind.kept_by_engine else touched
+        own = 0.0 if kind.kept_by_engine or inside else touched
         most = 0.0
         if own:
             per_row = max(1.0, touched / scale if scale else 1.0) * self._most_multiplicity(seen) / many
             most = ceil(per_row - 1e-9) * effect.most
         return Upkeep(work, self.costs.touch(work) if touched else Cost(), own, most, tuple(demands))
+
+    def _parent_field(self, view: View, at: tuple[str, ...]) -> str:
+        """The role by which the rows of an embed know their parent."""
+        return self.model.entities[self.model.entity_at(view.entity, at[:-1])].roles[at[-1]].field
 
     def _counted(self, effect: Effect, view: View) -> _Change:
         """What one row's change does to the groups of a view with measures."""

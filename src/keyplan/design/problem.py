@@ -93,7 +93,7 @@ class Problem:
             self._touches.update({name: {} for name in self.rates})
             for (name, view), parts in sorted(self.upkeep.items(), key=lambda item: order[item[0][1]]):
                 if name in self.rates:
-                    cost = sum(part.cost.cost for part in parts if part.entries)
+                    cost = sum(self.costs.premium(part.work, part.cost).cost for part in parts if part.entries)
                     own = [part for part in parts if part.entries > 0]
                     several = [part.entries > 1.0 + 1e-9 or part.work.moves > 0 for part in own]
                     entries = sum(2 if many else 1 for many in several)

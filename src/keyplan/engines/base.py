@@ -194,9 +194,14 @@ class Kind:
     """Can be read with strong consistency."""
     holds_all: bool = False
     """Every stored column of the row can be had through it, at the price of a further lookup inside the engine."""
+    copies: bool = False
+    """Kept by the engine with `holds_all`: copies that the base entry carries can be had through it, too."""
     partitioned: bool = True
     """Reads have to fix the whole partition key (False: the parts are one sorted sequence, as in a B-tree)."""
     embeds: bool = False
+    one_value: bool = False
+    """An entry and the rows that it embeds are one value, a document: written together they are one change, and the
+    engine keeps no index of the embedded rows alone."""
     measures: tuple[str, ...] = ()
     """The aggregates that a view of this kind can keep per group: of count, sum, min, max."""
     unique: bool = False

@@ -113,6 +113,8 @@ class TouchWork:
     checks: float = 0.0
     entry_bytes: float = 0.0
     at: tuple[str, ...] = ()
+    inside: bool = False
+    """Embedded rows of a kind with `one_value` whose entry is written by the same call anyway."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ class CostModel(ABC):
     atomic_entries: int | None = None
     """The most entries that one atomic request can write; None: no limit."""
     transactional: bool = False
-    """A write that touches more than one self-kept entry costs each of them once more (a transaction)."""
+    """A write that touches more than one self-kept entry pays a `premium` for each of them (a transaction)."""
 
     @abstractmethod
     def fit(self, view: View, facts: ViewFacts) -> View | Rejection:
@@ -168,6 +170,10 @@ class CostModel(ABC):
     @abstractmethod
     def touch(self, work: TouchWork) -> Cost:
         """Not transactional; the designer adds the premium."""
+
+    def premium(self, work: TouchWork, cost: Cost) -> Cost:
+        """What a transaction adds for work that costs so much outside of one: as much again."""
+        return cost
 
     @abstractmethod
     def keep(self, view: View, facts: ViewFacts) -> float:

@@ -165,7 +165,7 @@ def _couplings(problem: Problem, has: dict[str, Table], many: int) -> Table:
 
 
 def _premiums(problem: Problem, has: dict[str, Table], many: int) -> Table:
-    """A write of several entries that we keep is a transaction, in which each of them costs twice."""
+    """A write of several entries that we keep is a transaction, in which each of them costs a premium."""
     total = numpy.zeros(many)
     for write, rate in problem.rates.items():
         entries = numpy.zeros(many)
@@ -177,7 +177,7 @@ def _premiums(problem: Problem, has: dict[str, Table], many: int) -> Table:
                 if part.entries:
                     one = part.entries <= 1.0 + 1e-9 and not part.work.moves
                     entries += has[view] * (1 if one else 2)
-                    again += has[view] * part.cost.cost
+                    again += has[view] * problem.costs.premium(part.work, part.cost).cost
         transaction = entries > 1 if not problem.several_rows[write] else numpy.ones(many, dtype=bool)
         total += numpy.where(transaction, again, 0.0) * rate * problem.costs.per_second
     return total

@@ -1,0 +1,81 @@
+"""Coefficients fitted to measurements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from keyplan.engines.calibration import Calibration, Sample, fitted, given
+from keyplan.errors import ArgumentError
+from keyplan.model.model import Model
+
+PRICES = {"command": 60.0, "document": 1.5, "byte": 0.001}
+
+
+def sample(name: str, noise: float = 1.0, **work: float) -> Sample:
+    return Sample(name, work, sum(PRICES[each] * amount for each, amount in work.items()) * noise)
+
+
+def test_prices_are_found_again() -> None:
+    samples = [
+        sample("get", command=1, document=1, byte=200),
+        sample("page", command=1, document=20, byte=4000),
+        sample("large", command=1, document=1, byte=60_000),
+        sample("many", command=1, document=1000, byte=200_000),
+    ]
+    found = fitted(samples)
+    assert found == pytest.approx(PRICES, rel=1e-3)
+    told = Calibration("exactly", {}, found, samples)
+    assert told.r2 == pytest.approx(1.0, abs=1e-6)
+    assert told.median_error < 1e-3
+
+
+def test_no_price_is_negative() -> None:
+    samples = [
+        Sample("one", {"command": 1, "document": 1}, 100.0),
+        Sample("ten", {"command": 1, "document": 10}, 90.0),
+        Sample("fifty", {"command": 1, "document": 50}, 80.0),
+    ]
+    found = fitted(samples)
+    assert found["document"] == 0.0
+    assert 80 < found["command"] < 100
+
+
+def test_noise_shows_in_the_error() -> None:
+    samples = [
+        sample("get", 1.2, command=1, document=1, byte=200),
+        sample("page", 0.8, command=1, document=20, byte=4000),
+        sample("large", 1.1, command=1, document=1, byte=60_000),
+        sample("pages", 1.3, command=1, document=40, byte=8000),
+        sample("many", 0.9, command=1, document=1000, byte=200_000),
+    ]
+    told = Calibration("roughly", {}, fitted(samples), samples)
+    assert 0.02 < told.median_error < 0.3
+    assert 0.8 < told.r2 < 1
+
+
+@dataclass(frozen=True)
+class Prices:
+    statement: float = 4.0
+    seek: float = 2.0
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"statment": "1"}, "targets.some.prices: there is no 'statment'; did you mean 'statement'"),
+        ({"seek": "fast"}, "targets.some.prices.seek: "),
+        ("4", "targets.some.prices: not a table of figures"),
+    ],
+)
+def test_bad_coefficients_are_said(told: object, message: str) -> None:
+    model = Model("m", {}, targets={"some": {"prices": told}})
+    with pytest.raises(ArgumentError) as caught:
+        given(model, "some", "prices", Prices)
+    assert str(caught.value).startswith(message)
+
+
+def test_coefficients_may_be_given_in_part() -> None:
+    model = Model("m", {}, targets={"some": {"prices": {"seek": "0.5"}}})
+    assert Prices(**given(model, "some", "prices", Prices)) == Prices(4.0, 0.5)
