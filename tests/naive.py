@@ -32,7 +32,7 @@ class Extras:
     elements: bool = False
     """An entry per element of a set, and per word of a text."""
     counters: bool = False
-    """Counts and sums per reference."""
+    """Counts and sums per reference, and by and of values behind references."""
     embeds: bool = False
     """Children inside their parents' homes."""
     indexes: bool = False
@@ -103,7 +103,8 @@ class _Naive:
                 for role in entity.roles.values()
                 if role.many and role.entity != entity.name and self.may_embed(role)
             )
-        view = View(entity.name, entity.name, "table", tuple(parts[:1]), tuple(parts[1:]), entity.stored, embeds)
+        holds = (*entity.stored, *self.counted(entity)) if self.extras.counters else entity.stored
+        view = View(entity.name, entity.name, "table", tuple(parts[:1]), tuple(parts[1:]), holds, embeds)
         self.keep(view)
         self.homes[entity.name] = (entity.name, ())
 
@@ -173,6 +174,8 @@ class _Naive:
                 if not role.many:
                     self.keep(self.counter(entity, role))
             self.keep(self.counter(entity, None))
+            for number, path in enumerate(self.counted(entity)):
+                self.keep(self.counter_behind(entity, path, number))
 
     def copies(self, entity: Entity) -> list[str]:
         """Paths through one reference, and through two."""
@@ -190,6 +193,32 @@ class _Naive:
                     ]
         own = entity.columns
         return [path for path in dict.fromkeys(found) if path not in own]
+
+    def counted(self, entity: Entity) -> list[str]:
+        """Paths through references by which rows may be counted: none behind rows that expire."""
+        found = []
+        for path in self.copies(entity) if entity.ttl is None else ():
+            way = path_of(path, self.model, entity.name)
+            passed = [self.model.entity_at(entity.name, way.roles[: depth + 1]) for depth in range(len(way.roles))]
+            kind = self.model.column(entity.name, way).type.kind
+            if kind in ("int", "string", "enum", "date", "timestamp", "decimal", "bool") and not any(
+                self.model.entities[name].ttl is not None for name in passed
+            ):
+                found.append(path)
+        return found[:4]
+
+    def counter_behind(self, entity: Entity, path: str, number: int) -> View:
+        """A counter by a value behind references, with missing apart or left out; sums of such values as well."""
+        type = self.model.column(entity.name, path_of(path, self.model, entity.name)).type
+        cut = "month" if type.kind in ("timestamp", "date") else None
+        measures = [Measure("count", None, "$count")]
+        for column in entity.columns.values():
+            if column.computed is None and column.type.kind in ("int", "decimal"):
+                measures.append(Measure("sum", Term(Path((), column.name)), f"sum({column.name})"))
+        if type.kind in ("int", "decimal"):
+            measures.append(Measure("sum", Term(path_of(path, self.model, entity.name)), f"sum({path})"))
+        part = Part(path, cut, or_missing=number % 2 == 0)
+        return View(f"{entity.name} counted by {path}", entity.name, "table", (part,), (), (), measures=tuple(measures))
 
     def counter(self, entity: Entity, role: Role | None) -> View:
         measures = [Measure("count", None, "$count")]

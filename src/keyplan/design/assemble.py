@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from keyplan.design.build import Built
 from keyplan.design.describe import plan_steps, write_steps
+from keyplan.design.facts import marks_of
 from keyplan.design.goals import Goal, Option, Sub
 from keyplan.design.needs import Need, dependents, in_order, wanted
 from keyplan.design.problem import INFEASIBLE, Root, coupling_cost, evaluate
@@ -111,17 +112,20 @@ class Assembly:
         base = ""
         if self.engine.kinds[view.kind].kept_by_engine:
             base = self.names[self.homes[view.entity][0]]
-        elif self.built.problem.costs.carries:
+        elif not view.measures:
             view = self._carrying(view)
         return replace(view, name=self.names[view.name], base=base)
 
     def _carrying(self, view: View) -> View:
-        """The view with the copies that engine-kept views over it hold or have in their keys."""
+        """The view with the copies that engine-kept views over it hold or have in their keys, and those that its rows
+        are counted under."""
         holds = {entity: at for entity, (name, at) in self.homes.items() if name == view.name}
         for other in self.chosen.values():
-            if other.entity not in holds or not self.engine.kinds[other.kind].kept_by_engine:
+            wanted: tuple[str, ...] = tuple(str(path) for path in marks_of(self.model, other))
+            if self.engine.kinds[other.kind].kept_by_engine and self.built.problem.costs.carries:
+                wanted = (*other.holds, *(part.path for part in other.parts if part.path))
+            if other.entity not in holds or not wanted:
                 continue
-            wanted = (*other.holds, *(part.path for part in other.parts if part.path))
             roles = holds[other.entity]
             if not roles:
                 view = replace(view, holds=tuple(dict.fromkeys((*view.holds, *wanted))))

@@ -11,14 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations, islice
 
+from keyplan.design.counters import counters
 from keyplan.design.match import PRESENCE, match
 from keyplan.design.needs import Need, held_paths, select_paths
 from keyplan.design.statistics import CUT_SECONDS, Statistics
 from keyplan.engines.base import Kind
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import RANGES, Compute, Condition, Literal, Path, Term, term_paths
-from keyplan.plan.view import COUNT, Embed, Measure, Part, View
+from keyplan.model.pattern import RANGES, Condition, Literal, Path
+from keyplan.plan.view import Embed, Part, View
 
 MOST_SETS = 24
 """Equality sets kept per entity when closing under intersection."""
@@ -63,8 +64,8 @@ class Candidates:
             for shape in shapes:
                 self._contents(shape, wants)
             for need in wants:
-                if need.fold is not None:
-                    self._measures(need)
+                for view in counters(self.model, self.own, need):
+                    self._add(view)
         return list(self.views.values())
 
     # what every design has
@@ -359,63 +360,6 @@ class Candidates:
                     copies |= {text for text in asked if self._copyable(role.entity, text)}
         return Embed(name, role.entity, sort, held_paths(self.model, role.entity, set(child.stored) | copies))
 
-    # aggregates
-
-    def _measures(self, need: Need) -> None:
-        """Counters: an entry per group, for aggregates whose conditions and groups are parts of the key."""
-        fold = need.fold
-        assert fold is not None
-        model = self.model
-        here = model.entities[need.entity]
-        if here.ttl is not None:
-            return  # an expired row would stay counted
-        for compute in fold.compute:
-            if compute.how in ("min", "max") and not self._is_by_reference(need):
-                return
-            types = [model.column(need.entity, path).type.kind for path in term_paths(compute.term)]
-            if compute.how in ("sum", "avg") and "float" in types:
-                return  # a sum that is added to and taken from drifts; one over the rows is rounded once
-        paths = [condition.path for condition in need.given] + [group.path for group in fold.group]
-        for compute in fold.compute:
-            paths += sorted(term_paths(compute.term))
-        if any(model.is_many(need.entity, path.roles) or model.column(need.entity, path).computed for path in paths):
-            return
-        equal: list[Part] = []
-        rest: list[Part] = []
-        for condition in need.given:
-            part = self._part_of(need.entity, condition)
-            if part is not None and part.cut not in ("each", "words"):
-                equal.append(part)
-            elif condition.op in RANGES and condition.op != "begins_with":
-                cut = next((group.cut for group in fold.group if group.path == condition.path), None)
-                if cut not in (None, condition.cut):
-                    return  # a range finer than its group cannot be answered from groups
-                rest.append(Part(str(condition.path), condition.cut))
-            else:
-                return
-        groups = [Part(str(group.path), group.cut) for group in fold.group]
-        for part in groups:
-            if part not in equal and part not in rest:
-                rest.append(part)
-        for part in (*equal, *rest):
-            path = path_of(part.path, model, need.entity)
-            if path.roles or model.column(need.entity, path).optional:
-                return
-        measures = measures_of(fold.compute)
-        if any(path.roles for compute in fold.compute for path in term_paths(compute.term)):
-            return
-        for kind in self.own:
-            if {measure.how for measure in measures} <= set(kind.measures):
-                partition, sort = (tuple(equal), tuple(rest)) if kind.partitioned else ((), (*equal, *rest))
-                self._add(View("", need.entity, kind.name, partition, sort, (), measures=measures))
-
-    def _is_by_reference(self, need: Need) -> bool:
-        """Whether the groups are those of one reference: then the rows of a group can be read again after a delete."""
-        columns = tuple(str(condition.path) for condition in need.given)
-        roles = self.model.entities[need.entity].roles.values()
-        by_role = any(not role.many and role.columns == columns for role in roles)
-        return by_role and need.fold is not None and not need.fold.group
-
     def _add(self, view: View) -> None:
         identity = (
             view.entity,
@@ -430,33 +374,6 @@ class Candidates:
         )
         if identity not in self.views:
             self.views[identity] = replace(view, name=f"v{len(self.views)}")
-
-
-def measures_of(computes: Iterable[Compute]) -> tuple[Measure, ...]:
-    """The measures that answer these aggregates; an average is a sum and the count that every group has."""
-    found = {COUNT: Measure("count", None, COUNT)}
-    for compute in computes:
-        if compute.how == "count":
-            continue
-        hows = ("sum", "count") if compute.how == "avg" else (compute.how,)
-        for how in hows:
-            name = f"{how}({term_text(compute.term)})"
-            found[name] = Measure(how, compute.term, name)
-    return tuple(found.values())
-
-
-def term_text(term: Term | None) -> str:
-    """An expression as canonical text.
-
-    `Term(op="*", left=quantity, right=price)` is `quantity * price`.
-    """
-    if term is None:
-        return ""
-    if term.path is not None:
-        return str(term.path)
-    if term.op:
-        return f"({term_text(term.left)} {term.op} {term_text(term.right)})"
-    return str(term.number)
 
 
 def _chains(target: frozenset[Part], family: list[frozenset[Part]]) -> Iterator[list[frozenset[Part]]]:

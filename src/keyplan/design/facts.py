@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from keyplan.design.statistics import ASSUMED_WORDS, CUT_SECONDS, Statistics, peak_rate
 from keyplan.engines.work import EmbedFacts, ViewFacts
 from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import Path
+from keyplan.model.pattern import Path, term_paths
 from keyplan.model.types import Type
 from keyplan.model.values import average_bytes
 from keyplan.plan.view import COPIES, COUNT, Embed, Part, View
@@ -24,6 +24,16 @@ def most_bytes(kind: Type) -> float:
     if kind.kind in FIXED_BYTES:
         return float(FIXED_BYTES[kind.kind])
     return float(kind.most or (512 if kind.kind == "string" else 100_000))
+
+
+def marks_of(model: Model, view: View) -> list[Path]:
+    """The paths behind references on which the groups and sums of a view with measures depend."""
+    if not view.measures:
+        return []
+    texts = [part.path for part in view.parts if part.path]
+    texts += [str(path) for measure in view.measures for path in term_paths(measure.term)]
+    paths = (path_of(text, model, view.entity) for text in sorted(set(texts)))
+    return [path for path in paths if path.roles]
 
 
 class Facts:
@@ -53,7 +63,7 @@ class Facts:
             share *= self.statistics.selectivity(view.entity, condition)
         asked = {str(condition.path) for condition in view.where}
         for part in view.parts:
-            if part.path and part.path not in asked:
+            if part.path and part.path not in asked and not part.or_missing:
                 share *= self.statistics.path_present(view.entity, path_of(part.path, self.model, view.entity))
         return share
 
@@ -66,7 +76,7 @@ class Facts:
                 many *= part.ways
                 continue
             columns.add(part.path)
-            many *= self.statistics.distinct(entity, path_of(part.path, self.model, entity), part.cut)
+            many *= self.statistics.distinct(entity, path_of(part.path, self.model, entity), part.cut) + part.or_missing
         here = self.model.entities[entity]
         if any(set(key) <= columns for key in (here.key, *here.unique)):
             many = max(many, self.statistics.rows(entity))
@@ -109,7 +119,13 @@ class Facts:
             embeds,
             hottest,
             sum(statistics.bytes(entity, Path((), column)) for column in model.entities[entity].stored),
+            self.marked_bytes(view),
         )
+
+    def marked_bytes(self, view: View) -> float:
+        """What the home holds, in all, of the values behind references that groups depend on."""
+        sizes = [self.statistics.bytes(view.entity, path) for path in marks_of(self.model, view)]
+        return sum(sizes) * self.statistics.rows(view.entity)
 
     def _embed(
         self, entity: str, embed: Embed, prefix: str, mean: float, most: float, found: dict[str, EmbedFacts]

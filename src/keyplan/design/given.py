@@ -103,12 +103,15 @@ def _exists(model: Model, entity: str, path: str) -> bool:
 def _unburdened(model: Model, locked: Design, view: View) -> View:
     """The view without the copies that it carries for engine-kept views over it alone: no plan takes them from it."""
     over = [other for other in locked.views.values() if other.base == view.name]
+    over += [other for other in locked.views.values() if other.measures and locked.homes[other.entity][0] == view.name]
     if not over:
         return view
 
     def keep(entity: str, at: tuple[str, ...], holds: tuple[str, ...]) -> tuple[str, ...]:
         burden = {path for other in over if other.entity == entity for path in _copies(other.holds)}
         burden |= {part.path for other in over if other.entity == entity for part in other.parts if part.path}
+        counted = [measure for other in over if other.entity == entity for measure in other.measures]
+        burden |= {str(path) for measure in counted for path in term_paths(measure.term)}
         burden &= set(_copies(holds))
         burden -= _taken(model, locked, view.name, at) if burden else set()
         return tuple(path for path in holds if path not in burden)

@@ -65,6 +65,8 @@ class Effect:
     """To-one roles whose target is written by the same call."""
     most: float = 1.0
     """The most rows of it that one call changes together."""
+    siblings: bool = False
+    """All of them have the same parent."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,8 @@ class Maintenance:
                 role = self.model.entities[entity].roles[name]
                 here = times * self.statistics.fan_out(entity, name)
                 limit = most * (role.most or float("inf"))
-                found.append(Effect(role.entity, kind, here, columns, True, frozenset({role.field}), limit))
+                known = frozenset({role.field})
+                found.append(Effect(role.entity, kind, here, columns, True, known, limit, most == 1.0))
                 walk(role.entity, deeper, here, limit)
 
         walk(write.entity, write.children, times, 1.0)
@@ -183,23 +186,45 @@ class Maintenance:
         if own:
             per_row = max(1.0, touched / scale if scale else 1.0) * self._most_multiplicity(seen) / many
             most = ceil(per_row - 1e-9) * effect.most
+            if seen.measures and effect.most > 1:
+                most = min(most, ceil(per_row - 1e-9) * self._most_groups(effect, seen))
         return Upkeep(work, self.costs.touch(work) if touched else Cost(), own, most, tuple(demands))
 
     def _parent_field(self, view: View, at: tuple[str, ...]) -> str:
         """The role by which the rows of an embed know their parent."""
         return self.model.entities[self.model.entity_at(view.entity, at[:-1])].roles[at[-1]].field
 
+    def _most_groups(self, effect: Effect, view: View) -> float:
+        """The most groups that the rows of one call are in, by what siblings share and by the values there are."""
+        here = self.model.entities[view.entity]
+        shared = {column for role in effect.parents_known for column in here.roles[role].columns}
+        groups = 1.0
+        for part in view.parts:
+            if not part.path:
+                continue
+            path = path_of(part.path, self.model, view.entity)
+            begins = here.roles[path.roles[0]].name in effect.parents_known if path.roles else path.column in shared
+            if effect.siblings and begins:
+                continue
+            owner = self.model.entities[self.model.entity_at(view.entity, path.roles)]
+            column = owner.columns[path.column]
+            stated = owner.fields[column.field].distinct if column.field in owner.fields else None
+            limited = column.type.kind in ("enum", "bool") or (stated and part.cut is None)
+            values = self.statistics.distinct(view.entity, path, part.cut) if limited else float("inf")
+            groups *= values + part.or_missing
+        return groups
+
     def _counted(self, effect: Effect, view: View) -> _Change:
         """What one row's change does to the groups of a view with measures."""
         if effect.kind == "create":
-            return _Change(adds=1.0)
+            return _Change(adds=1.0, copies=True)
         if effect.kind == "delete":
             return _Change(adds=1.0, needs_old=True)
         grouping = _own_columns(self.model, view)
         if effect.kind == "replace" or effect.columns & grouping:
-            return _Change(adds=2.0, needs_old=True)
+            return _Change(adds=2.0, needs_old=True, copies=True)
         if effect.columns & self._decisive(view):
-            return _Change(adds=1.0, needs_old=True)
+            return _Change(adds=1.0, needs_old=True, copies=True)
         return _Change()
 
     def _changed(self, write: Write, effect: Effect, view: View, kind: Kind) -> _Change:
@@ -233,7 +258,9 @@ class Maintenance:
         found = _own_columns(self.model, view)
         found |= {condition.path.column for condition in view.where if not condition.path.roles}
         for measure in view.measures:
-            found |= {path.column for path in term_paths(measure.term) if not path.roles}
+            for path in term_paths(measure.term):
+                roles = self.model.entities[view.entity].roles
+                found |= set(roles[path.roles[0]].columns) if path.roles else {path.column}
         return found
 
     def _most_multiplicity(self, view: View) -> float:
@@ -328,6 +355,8 @@ class Maintenance:
             for role in chain:
                 steps.append((entity, role))
                 entity = self.model.entities[entity].roles[role].entity
+            if self._goes_along(write, effect, *steps[-1]):
+                continue
             for owner, role in reversed(steps):
                 demands.append(Demand(write.name, "fan", f"{owner}.{role}", dependents(self.model, owner, role), rows))
                 target = self.model.entities[owner].roles[role].entity
@@ -340,13 +369,21 @@ class Maintenance:
             work = TouchWork(
                 view,
                 facts,
-                patches=0.0 if moved or view.measures else touched,
+                # Of a row that counts, the home says under what, so that it is changed as well.
+                patches=0.0 if moved and not view.measures else touched,
                 moves=touched if moved and not view.measures else 0.0,
                 adds=2 * touched if view.measures else 0.0,
                 entry_bytes=self.costs.entry_bytes(view, facts),
             )
             own = 0.0 if kind.kept_by_engine else touched
             yield Upkeep(work, self.costs.touch(work), own, 0.0, tuple(demands))
+
+    def _goes_along(self, write: Write, effect: Effect, owner: str, role: str) -> bool:
+        """Whether the rows that point at a deleted one are deleted by the same call."""
+        if effect.kind != "delete" or effect.entity != write.entity:
+            return False
+        roles = (self.model.entities[write.entity].roles[name] for name in write.children)
+        return any((child.entity, child.field) == (owner, role) for child in roles)
 
     def _chains_to(self, view: View, entity: str) -> dict[tuple[str, ...], set[str]]:
         """The role chains through which the view copies columns of an entity."""

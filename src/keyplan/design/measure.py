@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from keyplan.design.candidates import measures_of
-from keyplan.design.match import bounds, by_path, equality
+from keyplan.design.counters import measures_of
+from keyplan.design.match import PRESENCE, bounds, by_path, equality
 from keyplan.design.needs import Need
 from keyplan.design.statistics import Statistics
 from keyplan.engines.base import Kind
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Condition
-from keyplan.plan.view import View
+from keyplan.plan.view import Part, View
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,11 @@ def match_measures(model: Model, statistics: Statistics, kind: Kind, view: View,
     parts = {(part.path, part.cut) for part in view.parts}
     if not all((str(group.path), group.cut) in parts for group in need.fold.group):
         return None
+    there = {str(condition.path) for condition in need.given if condition.op in PRESENCE}
+    if not all(
+        part.ways > 1 or part.or_missing or part.path in there or always(model, view, part) for part in view.parts
+    ):
+        return None  # rows without the part are asked for, and not counted here
     by_key = by_path(need.given)
     used: list[Condition] = []
     spans = 1.0
@@ -53,7 +58,7 @@ def match_measures(model: Model, statistics: Statistics, kind: Kind, view: View,
         if number < len(view.partition) and kind.partitioned:
             return None
         many = statistics.distinct(view.entity, path_of(part.path, model, view.entity), part.cut)
-        if get:
+        if get and not part.or_missing:
             ranged = bounds(by_key, part)
             if any(condition.cut != part.cut for condition in ranged):
                 return None
@@ -62,6 +67,14 @@ def match_measures(model: Model, statistics: Statistics, kind: Kind, view: View,
                 many *= statistics.selectivity(view.entity, condition)
         get = False
         entries *= max(1.0, many)
+    kept = {part.path for part in view.parts if not part.or_missing}
+    used += [condition for condition in need.given if condition.op == "present" and str(condition.path) in kept]
     if set(used) != set(need.given):
         return None
     return MeasureMatch(tuple(used), get, spans, min(entries * spans, statistics.rows(view.entity)))
+
+
+def always(model: Model, view: View, part: Part) -> bool:
+    """Whether every row has a value for a part."""
+    path = path_of(part.path, model, view.entity)
+    return not path.roles and not model.column(view.entity, path).optional

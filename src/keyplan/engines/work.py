@@ -57,6 +57,8 @@ class ViewFacts:
     """The share of the entries that the largest partition holds."""
     row_bytes: float = 0.0
     """Average bytes of a whole row of the entity."""
+    carried_bytes: float = 0.0
+    """Bytes that the homes of all rows hold for the sake of this view."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ the values of `partition`, then those of `sort`. Two rules hold for every view o
 
 - A row has an entry exactly if every part of the key is present and the view's `where` holds. A part over an
   optional column, or across a reference that may dangle, makes the view *sparse*; no key ever holds a gap.
+  Only groups of measures may be `or_missing`.
 - Unless it is `unique` or has `measures`, a view's key ends with (or contains) the entity's key, so that two rows
   never share an entry.
 
@@ -39,6 +40,9 @@ class Part:
     """Stored in inverted order, for orders of mixed directions."""
     also: tuple[str, ...] = ()
     """words: the further fields whose words count."""
+    or_missing: bool = False
+    """With measures: rows without the value have a group of their own, so that none is left out. The part is the
+    value's text then (`plan/gaps.py`), because no key holds a gap."""
 
     def __str__(self) -> str:
         if self.cut == COPIES:
@@ -46,6 +50,7 @@ class Part:
         if self.ways > 1:
             return f"shard of {self.ways}"
         text = f"{self.cut}({', '.join((self.path, *self.also))})" if self.cut else self.path
+        text += " or missing" if self.or_missing else ""
         return f"{text} desc" if self.descending else text
 
 

@@ -59,7 +59,10 @@ class Work:
     edits: list[Edit] = field(default_factory=list)
 
     def check_sources(self, places: Places, place: Place, change: RowChange, row: Row, new: bool, number: int) -> None:
-        """Checks that the rows which values were copied from are still as they were read."""
+        """Checks that the rows which values were copied from are still as they were read.
+
+        What no write of the model changes needs none, once it is there.
+        """
         world = self.world
         model = world.model
         for path in place.copies:
@@ -92,6 +95,8 @@ class Work:
                     columns: tuple[str, ...] = (path.column,)
                 else:
                     columns = model.entities[target].roles[path.roles[depth]].columns
+                if not places.changing[target].intersection(columns):
+                    continue
                 tests = tuple(
                     Test(column, "=", source.get(column))
                     for column in columns

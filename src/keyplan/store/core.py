@@ -59,7 +59,7 @@ class Core:
         self.codec = engine.codec(model, design)
         self.executor = Executor(model, design, engine.kinds, self.codec)
         self.places = find_places(model, design, engine.kinds)
-        self.reader = RowReader(model, design, self.executor)
+        self.reader = RowReader(model, design, self.executor, self.places)
         self.mutator = Mutator(model, self.places, self.reader)
         self.writer = Writer(model, design, self.executor, self.codec, self.mutator, self.reader, new_id or generate)
         self.reads = {

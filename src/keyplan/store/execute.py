@@ -17,11 +17,14 @@ from keyplan.engines.base import Codec, Kind, Proc
 from keyplan.errors import DesignError
 from keyplan.model.model import Model
 from keyplan.model.pattern import Order, Outer
+from keyplan.model.types import Type
 from keyplan.plan.design import Design
+from keyplan.plan.gaps import from_gap_text
 from keyplan.plan.steps import Attach, Drive, Extend, Fold, Intersect, Node, Search, Then
 from keyplan.plan.view import COUNT
 from keyplan.store.filter import Call, Row, compile_filter
 from keyplan.store.fold import compile_fold
+from keyplan.store.keys import group_type
 from keyplan.store.order import Position, by_key, position_of, sort_rows
 from keyplan.store.pump import gather
 from keyplan.store.search import MOST_AT_ONCE, SearchNode, distinct
@@ -431,10 +434,17 @@ class FoldNode:
     def __init__(self, executor: Executor, node: Fold) -> None:
         rows = node.rows
         measures = None
+        self.gaps: dict[str, tuple[str, Type]] = {}
+        """Parts of groups that are kept as text: the part's name, the name of the value and its type."""
         if node.merged:
             if not isinstance(rows, Search):
                 raise DesignError("the plan merges measures of something that is not a view")
-            measures = executor.design.views[rows.view].measures
+            view = executor.design.views[rows.view]
+            measures = view.measures
+            for part in view.parts:
+                if part.or_missing:
+                    plain = str(replace(part, or_missing=False))
+                    self.gaps[str(part)] = (plain, group_type(executor.model, view.entity, part))
             takes = (path.removesuffix(" desc") for path in (*rows.takes, COUNT))
             rows = replace(rows, takes=tuple(dict.fromkeys(takes)))
         self.rows = executor.compile(rows)
@@ -453,6 +463,10 @@ class FoldNode:
         limit: int | None = None,
     ) -> Proc[list[list[Row]]]:
         lists = yield from self.rows.many(call, outers, None, self.limit)
+        for name, (plain, type) in self.gaps.items():
+            for rows in lists:
+                for row in rows:
+                    row[plain] = from_gap_text(type, row[name])
         return [self.fold(rows) for rows in lists]
 
 

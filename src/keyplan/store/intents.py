@@ -79,7 +79,8 @@ class Intents:
         columns = self.model.entities[entity].columns
         if row is None:
             return None
-        return {name: to_json(columns[name].type, value) for name, value in row.items() if value is not None}
+        known = {name: value for name, value in row.items() if value is not None and name in columns}
+        return {name: to_json(columns[name].type, value) for name, value in known.items()}
 
     def from_text(self, entity: str, row: dict[str, Any] | None) -> Row | None:
         if row is None:

@@ -13,8 +13,10 @@ from itertools import product
 from typing import Any
 
 from keyplan.errors import DesignError
-from keyplan.model.model import Model
-from keyplan.model.values import truncate, words
+from keyplan.model.model import Model, path_of
+from keyplan.model.types import Type
+from keyplan.model.values import truncate, truncated_type, words
+from keyplan.plan.gaps import gap_text
 from keyplan.plan.shards import shard_of
 from keyplan.plan.view import COPIES, Part, View
 
@@ -30,6 +32,8 @@ class KeyPart:
     also: tuple[str, ...] = ()
     hashed: tuple[str, ...] = ()
     """A shard: the paths whose values are hashed."""
+    gaps: Type | None = None
+    """The type of the values, where a missing one has a place of its own and all of them are kept as text."""
 
     def values(self, row: Mapping[str, Any]) -> list[Any]:
         """The values that this part takes for a row: none if it is missing, several for elements and words."""
@@ -42,6 +46,9 @@ class KeyPart:
             texts = (row.get(path) for path in (self.path, *self.also))
             return sorted(frozenset().union(*(words(text) for text in texts if text is not None)))
         value = row.get(self.path)
+        if self.gaps is not None:
+            cut = value if value is None or self.cut is None else truncate(value, self.cut)
+            return [gap_text(self.gaps, cut)]
         if value is None:
             return []
         if self.cut is None:
@@ -82,8 +89,8 @@ def key_of(model: Model, view: View, at: tuple[str, ...] = ()) -> Key:
     """The key of a view's own entries, or of those of an embed inside it."""
     entity = view.entity
     hashed = model.entities[entity].key
-    partition = [_plain(part, hashed) for part in view.partition]
-    sort = [_plain(part, hashed) for part in view.sort]
+    partition = [_plain(model, entity, part, hashed) for part in view.partition]
+    sort = [_plain(model, entity, part, hashed) for part in view.sort]
     here: Any = view
     for name in at:
         embed = next((one for one in here.embeds if one.role == name), None)
@@ -96,15 +103,22 @@ def key_of(model: Model, view: View, at: tuple[str, ...] = ()) -> Key:
         sort = [_from_child(view, part, seen) for part in sort]
         entity = embed.entity
         hashed = model.entities[entity].key
-        sort += [_plain(part, hashed) for part in embed.sort]
+        sort += [_plain(model, entity, part, hashed) for part in embed.sort]
         here = embed
     return Key(entity, tuple(partition), tuple(sort))
 
 
-def _plain(part: Part, hashed: tuple[str, ...]) -> KeyPart:
+def _plain(model: Model, entity: str, part: Part, hashed: tuple[str, ...]) -> KeyPart:
     if part.ways > 1:
         return KeyPart("", part.cut, part.ways, False, (), hashed)
-    return KeyPart(part.path, part.cut, 1, part.descending, part.also)
+    gaps = group_type(model, entity, part) if part.or_missing else None
+    return KeyPart(part.path, part.cut, 1, part.descending, part.also, (), gaps)
+
+
+def group_type(model: Model, entity: str, part: Part) -> Type:
+    """The type of the values of a part that may be truncated."""
+    type = model.column(entity, path_of(part.path, model, entity)).type
+    return truncated_type(type, part.cut) if part.cut else type
 
 
 def _from_child(view: View, part: KeyPart, seen: Mapping[str, str]) -> KeyPart:

@@ -109,7 +109,7 @@ class Mutator:
             for row, new in ((change.old, False), (change.new, True))
             if row is not None
             for place in self.places.of[change.entity]
-            if self.copies_needed(place, change)
+            if self.copies_needed(place, change) and (new or not place.measures)
             for path in place.copies
         )
         work = Work(world)
@@ -174,6 +174,8 @@ class Mutator:
         """Whether the values behind references have to be known to work out this place's edits."""
         if not place.copies:
             return False
+        if place.measures:
+            return change.new is not None and self.is_counted_anew(change)
         if change.old is None or change.follows or (change.recopied and change.new is not None):
             return True
         if change.new is None or place.key_copies:
@@ -182,6 +184,12 @@ class Mutator:
         if place.composing & differing and any(str(path) in place.composing for path in place.copies):
             return True  # a key that the engine keeps is composed anew, copies included
         return bool(place.deciding & differing)
+
+    def is_counted_anew(self, change: RowChange) -> bool:
+        """Whether what a row counts under is looked up behind its references; otherwise it stays as its home says."""
+        if change.old is None or change.follows or change.recopied:
+            return True
+        return bool(self.places.marked_by[change.entity] & differing_columns(change))
 
     def edit_row(self, work: Work, number: int, change: RowChange) -> Proc[None]:
         """The edits of one row change."""
@@ -197,7 +205,11 @@ class Mutator:
             or place.own & differing
             or (change.recopied and place.copies)
         ]
-        tests = {} if change.blind or change.old is None or change.follows else self.tests_for(change, touched)
+        tests: dict[str, Any] = {}
+        if not change.blind and change.old is not None:
+            # Of rows that only follow, nothing but what counts is decided by their own columns.
+            deciding = [place for place in touched if place.measures and place.copies] if change.follows else touched
+            tests = self.tests_for(change, deciding)
         for place in touched:
             if place.measures:
                 yield from self.edit_groups(work, number, change, place)
@@ -212,6 +224,8 @@ class Mutator:
         """The own columns, with their old values, that decided what is edited."""
         assert change.old is not None
         decided = {column for place in touched for column in place.deciding}
+        if any(place.measures and place.copies for place in touched):
+            decided |= set(self.places.marks[change.entity])
         return {column: change.old[column] for column in sorted(decided)}
 
     def edit_entries(self, work: Work, number: int, change: RowChange, place: Place, tests: Mapping[str, Any]) -> None:
@@ -245,9 +259,14 @@ class Mutator:
 
     def row_for(self, work: Work, place: Place, change: RowChange, new: bool, needed: bool) -> Row | None:
         row = change.new if new else change.old
-        if row is None or not needed:
-            return row
-        return work.world.full(change.entity, row, place.copies, new)
+        if row is None:
+            return None
+        if needed and (new or not place.measures):
+            row = work.world.full(change.entity, row, place.copies, new)
+        marks = self.places.marks[change.entity] if place.home or place.measures else ()
+        if marks and change.old is not None and not change.blind and not (new and self.is_counted_anew(change)):
+            row = {**row, **{path: change.old[path] for path in marks}}
+        return row
 
     def patch(self, change: RowChange, place: Place, old: Row, new: Row, entry: Row) -> Edit | None:
         """The edit of an entry that stays where it is."""
@@ -279,6 +298,9 @@ class Mutator:
     def guarded(self, edit: Edit, change: RowChange, place: Place, tests: Mapping[str, Any], now: datetime) -> Edit:
         """The edit with the conditions under which it is right."""
         if change.follows:
+            if place.home and tests:
+                own = tuple(Test(column, "=", value) for column, value in tests.items())
+                return replace(edit, expect="present", tests=own)
             if edit.do == "put" or change.late:
                 return edit
             entity = self.model.entities[change.entity]
@@ -362,10 +384,8 @@ class Mutator:
                 values, tests = extremes.values, extremes.tests
             if not adds and not values:
                 continue
-            if needed:
-                for side_new, own in ((False, change.old), (True, change.new)):
-                    if own is not None:
-                        work.check_sources(self.places, place, change, own, side_new, number)
+            if needed and change.new is not None:
+                work.check_sources(self.places, place, change, change.new, True, number)
             do = "patch" if values else "add"
             work.edits.append(Edit(place.view.name, do, key, place.at, values, adds, tests=tests, row=number))
 

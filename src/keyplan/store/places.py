@@ -15,6 +15,7 @@ from keyplan.engines.base import Kind
 from keyplan.errors import DesignError
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Path, term_paths
+from keyplan.model.write import Children
 from keyplan.plan.design import Design
 from keyplan.plan.view import COPIES, COUNT, Embed, Measure, View
 from keyplan.store.filter import Call, Holds, compile_filter
@@ -93,6 +94,14 @@ class Places:
     of: dict[str, list[Place]] = field(default_factory=dict)
     watches: dict[str, list[Watch]] = field(default_factory=dict)
     """By the entity that is copied from."""
+    marks: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Per entity: the paths behind references that decide in which groups its rows count, and how much. The home holds
+    them as well: what a row is counted under is what its home says, whatever the row behind has become since, so that
+    it leaves that group exactly once."""
+    marked_by: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Per entity: the columns of the references that its marks begin with."""
+    changing: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Per entity: the columns that some write of the model changes or takes away, in rows that are there."""
 
     def home(self, entity: str) -> Place:
         return next(place for place in self.of[entity] if place.home)
@@ -106,6 +115,7 @@ class Places:
 def find_places(model: Model, design: Design, kinds: Mapping[str, Kind]) -> Places:
     """The places of all entities."""
     places = Places({name: [] for name in model.entities}, {name: [] for name in model.entities})
+    places.changing = changing_columns(model)
     for view in design.views.values():
         if view.base:
             continue
@@ -117,7 +127,20 @@ def find_places(model: Model, design: Design, kinds: Mapping[str, Kind]) -> Plac
             raise DesignError(f"the design has no home for '{entity}'")
         found.sort(key=lambda place: not place.home)
         _watch(model, entity, found, places)
+        _mark(model, entity, found, places)
     return places
+
+
+def _mark(model: Model, entity: str, found: list[Place], places: Places) -> None:
+    """Notes what rows are counted under, and that their home holds it."""
+    marks = {str(path): path for place in found if place.measures for path in place.copies}
+    home = places.home(entity)
+    for text in marks:
+        if text not in home.holds:
+            raise DesignError(f"view '{home.view.name}' has to hold '{text}', which rows of '{entity}' are counted by")
+    places.marks[entity] = tuple(sorted(marks))
+    roles = model.entities[entity].roles
+    places.marked_by[entity] = frozenset(column for path in marks.values() for column in roles[path.roles[0]].columns)
 
 
 def _levels(view: View) -> Iterator[tuple[tuple[str, ...], Embed | None]]:
@@ -207,3 +230,24 @@ def _watch(model: Model, entity: str, found: list[Place], places: Places) -> Non
     for roles, some in watched.items():
         target = model.entity_at(entity, roles)
         places.watches[target].append(Watch(entity, roles, frozenset(some)))
+
+
+def changing_columns(model: Model) -> dict[str, frozenset[str]]:
+    """Per entity: the columns that the writes of a model may change in a row that is there."""
+    found: dict[str, set[str]] = {name: set() for name in model.entities}
+
+    def whole(entity: str, children: Children, *, goes: bool) -> None:
+        columns = model.entities[entity].columns.values()
+        found[entity] |= {column.name for column in columns if goes or not column.immutable}
+        for name, deeper in children.items():
+            whole(model.entities[entity].roles[name].entity, deeper, goes=goes)
+
+    for name, entity in model.entities.items():
+        if entity.ttl is not None:
+            whole(name, {}, goes=True)
+    for write in model.writes.values():
+        if write.kind in ("delete", "upsert"):
+            whole(write.entity, write.children, goes=write.kind == "delete")
+        else:
+            found[write.entity] |= {*write.sets, *write.adds}
+    return {name: frozenset(columns) for name, columns in found.items()}

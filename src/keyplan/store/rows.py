@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from keyplan.engines.base import Proc
+from keyplan.engines.base import Codec, Proc, Span
 from keyplan.errors import DesignError
 from keyplan.model.model import Model
 from keyplan.model.pattern import Path
 from keyplan.plan.design import Design
+from keyplan.plan.steps import Node, Search
 from keyplan.store.execute import Executor, Runner
 from keyplan.store.filter import Call
+from keyplan.store.places import Place, Places
 from keyplan.store.pump import gather
 
 Row = dict[str, Any]
@@ -21,12 +23,13 @@ Key = tuple[Any, ...]
 
 
 class RowReader:
-    """Strong reads of whole rows."""
+    """Strong reads of whole rows, with what they are counted under (`Places.marks`)."""
 
-    def __init__(self, model: Model, design: Design, executor: Executor) -> None:
+    def __init__(self, model: Model, design: Design, executor: Executor, places: Places) -> None:
         self.model = model
         self.design = design
         self.executor = executor
+        self.places = places
         self._by_key: dict[str, Runner] = {}
         self._pointing: dict[str, Runner] = {}
 
@@ -46,12 +49,36 @@ class RowReader:
     def _rows(self, entity: str, keys: Sequence[Key], now: datetime) -> Proc[list[Row | None]]:
         runner = self._by_key.get(entity)
         if runner is None:
-            runner = self._by_key[entity] = self.executor.compile(self.design.rows[entity])
+            runner = self._by_key[entity] = self.executor.compile(self._marking(entity, self.design.rows[entity]))
         columns = self.model.entities[entity].key
         outers = [dict(zip(columns, key, strict=True)) for key in keys]
-        found = yield from runner.many(Call({}, now, strong=True), outers)
-        stored = self.model.entities[entity].stored
-        return [{column: rows[0][column] for column in stored} if rows else None for rows in found]
+        lists = yield from runner.many(Call({}, now, strong=True), outers)
+        found = yield from self._whole(entity, runner, [rows[:1] for rows in lists])
+        return [rows[0] if rows else None for rows in found]
+
+    def _marking(self, entity: str, node: Node) -> Node:
+        """The plan, taking along what rows are counted under where it reads the home anyway."""
+        home = self.places.home(entity)
+        if isinstance(node, Search) and (node.view, node.at) == (home.view.name, home.at):
+            return replace(node, takes=tuple(dict.fromkeys((*node.takes, *self.places.marks[entity]))))
+        return node
+
+    def _whole(self, entity: str, runner: Runner, lists: list[list[Row]]) -> Proc[list[list[Row]]]:
+        """Rows as writes take them: the stored columns, and the marks, which only the home has."""
+        marks = self.places.marks[entity]
+        columns = self.model.entities[entity].stored
+        if not marks:
+            return [[{column: row[column] for column in columns} for row in rows] for rows in lists]
+        home = self.places.home(entity)
+        if set(marks) <= set(runner.provides):
+            return [[{column: row[column] for column in (*columns, *marks)} for row in rows] for rows in lists]
+        flat = [{column: row[column] for column in columns} for rows in lists for row in rows]
+        keys = [home.keys(row)[0] for row in flat]
+        entries = yield from entries_at(self.executor.codec, home, keys, marks)
+        for row, entry in zip(flat, entries, strict=True):
+            row |= {path: entry[path] if entry is not None else None for path in marks}
+        left = iter(flat)
+        return [[next(left) for _ in rows] for rows in lists]
 
     def pointing_at(self, entity: str, role: str, keys: Sequence[Key], now: datetime) -> Proc[list[list[Row]]]:
         """The rows of an entity whose reference holds each of these keys."""
@@ -61,12 +88,34 @@ class RowReader:
             node = self.design.dependents.get(name)
             if node is None:
                 raise DesignError(f"the design does not say how to find rows of '{entity}' by '{role}'")
-            runner = self._pointing[name] = self.executor.compile(node)
+            runner = self._pointing[name] = self.executor.compile(self._marking(entity, node))
         target = self.model.entities[self.model.entities[entity].roles[role].entity]
         outers = [dict(zip(target.key, key, strict=True)) for key in keys]
         found = yield from runner.many(Call({}, now, strong=True), outers)
-        stored = self.model.entities[entity].stored
-        return [[{column: row[column] for column in stored} for row in rows] for rows in found]
+        return (yield from self._whole(entity, runner, found))
+
+
+def entries_at(codec: Codec, place: Place, keys: Sequence[Key], takes: Sequence[str]) -> Proc[list[Row | None]]:
+    """The entries of a place under these keys, read strongly."""
+    if not keys:
+        return []
+    reader = codec.reader(Search(place.view.name, place.at, takes=tuple(takes)))
+    width = len(place.key.partition)
+    found: list[list[Row]] = [[] for _ in keys]
+    asks = reader.ask([Span(key[:width], key[width:]) for key in keys], None, strong=True)
+    while asks:
+        replies = yield [ask.request for ask in asks]
+        more = []
+        for ask, reply in zip(asks, replies, strict=True):
+            if isinstance(reply, Exception):
+                raise reply
+            answer = reader.answer(ask, reply)
+            for number, rows in zip(ask.spans, answer.rows, strict=True):
+                found[number] += rows
+            if answer.more is not None:
+                more.append(answer.more)
+        asks = more
+    return [rows[0] if rows else None for rows in found]
 
 
 @dataclass

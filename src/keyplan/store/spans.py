@@ -20,6 +20,7 @@ from keyplan.model.model import Model
 from keyplan.model.pattern import RANGES, Condition, Order
 from keyplan.model.types import Type
 from keyplan.model.values import truncate
+from keyplan.plan.gaps import gap_text
 from keyplan.plan.shards import shard_of
 from keyplan.plan.steps import Search
 from keyplan.plan.view import COPIES
@@ -110,10 +111,10 @@ class Spans:
             cut = one.condition.cut
             if (cut is None and part.cut is None) or cut == part.cut:
                 one.used = True
-                return _listed(one, None)
-            if cut is None:
+                return _listed(one, None) if part.gaps is None else _as_text(_listed(one, None), part.gaps)
+            if cut is None and part.gaps is None:
                 return _listed(one, part.cut)
-        if part.cut is not None and enumerate_ranges and self.on(part, *RANGES, "="):
+        if part.cut is not None and part.gaps is None and enumerate_ranges and self.on(part, *RANGES, "="):
             return self.buckets_of(part)
         return None
 
@@ -176,7 +177,7 @@ class Spans:
 
     def range_of(self, part: KeyPart, mark: bool = True) -> Callable[[Call, Mapping[str, Any]], Range] | None:
         """The range that conditions allow for a part."""
-        if part.cut in ("each", "words") or part.ways > 1:
+        if part.cut in ("each", "words") or part.ways > 1 or part.gaps is not None:
             return None
         some: list[_Given] = []
         for one in self.on(part, *RANGES, "="):
@@ -315,6 +316,11 @@ def _listed(one: _Given, cut: str | None) -> Values:
         return sorted({truncate(item, cut) for item in items} if cut else items)
 
     return values
+
+
+def _as_text(values: Values, type: Type) -> Values:
+    """The texts under which values stand that may be missing."""
+    return lambda call, outer: [gap_text(type, value) for value in values(call, outer)]
 
 
 def _longest_word(wanted: Wanted) -> Values:

@@ -22,7 +22,7 @@ from keyplan.store.core import Core
 from keyplan.store.expiry import compile_alive, is_gone
 from keyplan.store.fold import plus
 from keyplan.store.places import Place
-from keyplan.store.rows import Key, Row, World
+from keyplan.store.rows import Key, Row, World, entries_at
 
 MOST_LISTED = 100
 TOGETHER = 500
@@ -136,30 +136,9 @@ class _Verifier:
 
     def entries(self, place: Place, keys: Sequence[Key]) -> Proc[list[Row | None]]:
         """The entries with these keys, copies of expired rows cleared."""
-        if not keys:
-            return []
-        reader = self.reader(place, place.holds)
-        width = len(place.key.partition)
-        found: list[list[Row]] = [[] for _ in keys]
-        asks = reader.ask([Span(key[:width], key[width:]) for key in keys], None, strong=True)
-        while asks:
-            replies = yield [ask.request for ask in asks]
-            more = []
-            for ask, reply in zip(asks, replies, strict=True):
-                if isinstance(reply, Exception):
-                    raise reply
-                answer = reader.answer(ask, reply)
-                for number, rows in zip(ask.spans, answer.rows, strict=True):
-                    found[number] += rows
-                if answer.more is not None:
-                    more.append(answer.more)
-            asks = more
+        found = yield from entries_at(self.core.codec, place, keys, place.holds)
         alive = compile_alive(self.core.model, place.entity, place.holds, (), {})
-        result: list[Row | None] = []
-        for rows in found:
-            row = rows[0] if rows else None
-            result.append(row if row is None or alive is None or alive(row, self.now) else None)
-        return result
+        return [row if row is None or alive is None or alive(row, self.now) else None for row in found]
 
     # Comparing
 

@@ -138,6 +138,7 @@ class DynamoDBCosts(CostModel):
         for chain, embed in facts.embeds.items():
             child = entry_bytes(view, facts, tuple(chain.split("."))) + LIMITS.storage_overhead_bytes
             size += child * embed.per_parent * facts.rows
+        size += facts.carried_bytes
         return size / GB * PRICES.storage_per_gb_month
 
     def couplings(self, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Couplings:

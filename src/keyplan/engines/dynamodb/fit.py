@@ -47,7 +47,8 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
         whole = facts.row_bytes + facts.key_bytes
         if ceil(whole / LIMITS.write_unit_bytes) == ceil(entry_bytes(view, facts) / LIMITS.write_unit_bytes):
             return Rejection("projecting whole items costs no more units")
-    if view.kind == "table" and not view.partition and not view.where and facts.rows > MOST_IN_ONE_PARTITION:
+    crowded = facts.rows > MOST_IN_ONE_PARTITION and not view.measures  # groups are few; how hot they are comes below
+    if view.kind == "table" and not view.partition and not view.where and crowded:
         return Rejection(f"one partition would hold all {facts.rows:.3g} rows, and all their traffic")
     here = model.entities[view.entity]
     for part in view.parts:

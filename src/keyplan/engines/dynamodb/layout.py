@@ -313,7 +313,7 @@ def key_part(model: Model, entity: str, part: Part) -> KeyPart:
     """A part of a view's key as the key codec takes it."""
     if part.ways > 1:
         return KeyPart(Type("int"))
-    if part.cut == "words":
+    if part.cut == "words" or part.or_missing:
         return KeyPart(Type("string"), part.descending)
     type = path_type(model, entity, part.path)
     if part.cut == "each":

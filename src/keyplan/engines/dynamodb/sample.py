@@ -12,12 +12,13 @@ from typing import Any
 
 from keyplan.data import Dataset
 from keyplan.data.dataset import NOW
-from keyplan.engines.dynamodb.layout import PK, SK, Layout, Place, measure_type
+from keyplan.engines.dynamodb.layout import PK, SK, Layout, Place, measure_type, path_type
 from keyplan.engines.dynamodb.writes import Writer
 from keyplan.model.entity import Entity
 from keyplan.model.model import Model, path_of
-from keyplan.model.values import truncate, words
+from keyplan.model.values import truncate, truncated_type, words
 from keyplan.plan.edits import Edit
+from keyplan.plan.gaps import gap_text
 from keyplan.plan.shards import shard_of
 from keyplan.plan.view import COPIES, COUNT, Measure, Part
 from keyplan.reference.aggregate import term_value
@@ -128,6 +129,10 @@ def _values(
         texts = [value(path) for path in (part.path, *part.also)]
         return sorted(frozenset().union(*(words(text) for text in texts if text is not None)))
     one = value(part.path)
+    if part.or_missing:
+        type = path_type(tables.model, place.entity, part.path)
+        cut = one if one is None or part.cut is None else truncate(one, part.cut)
+        return [gap_text(truncated_type(type, part.cut) if part.cut else type, cut)]
     if one is None:
         return []
     if part.cut == "each":

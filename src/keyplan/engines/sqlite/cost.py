@@ -78,7 +78,8 @@ class SQLiteCosts(CostModel):
         return Cost(micros / 1000, {"entries": changed}, micros / 1000)
 
     def keep(self, view: View, facts: ViewFacts) -> float:
-        return facts.rows * self.entry_bytes(view, facts) / 1e9 * self.coefficients.keep_gb_ms
+        size = facts.rows * self.entry_bytes(view, facts) + facts.carried_bytes
+        return size / 1e9 * self.coefficients.keep_gb_ms
 
     def round_ms(self, kind: str) -> float:
         return 0.05

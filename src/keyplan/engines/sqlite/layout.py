@@ -206,7 +206,7 @@ def part_type(model: Model, view: View, part: Part) -> Type:
     """The type of a key part's values."""
     if part.ways > 1:
         return Type("int")
-    if part.cut == "words":
+    if part.cut == "words" or part.or_missing:
         return Type("string")
     type, _ = path_type(model, view.entity, part.path)
     if part.cut == "each":

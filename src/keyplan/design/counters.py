@@ -1,0 +1,116 @@
+"""Candidate views with measures: an entry per group, for aggregates whose conditions and groups are parts of a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from keyplan.design.match import PRESENCE
+from keyplan.design.needs import FoldSpec, Need
+from keyplan.engines.base import Kind
+from keyplan.model.model import Model
+from keyplan.model.pattern import RANGES, Compute, Path, Term, term_paths
+from keyplan.plan.view import COUNT, Measure, Part, View
+
+
+def counters(model: Model, kinds: Sequence[Kind], need: Need) -> Iterator[View]:
+    """The views whose groups answer an aggregate, of kinds that keep what it asks for."""
+    if need.fold is None or not _can_be_kept(model, need, need.fold):
+        return
+    parts = _parts(model, need, need.fold)
+    if parts is None:
+        return
+    equal, rest = parts
+    measures = measures_of(need.fold.compute)
+    for kind in kinds:
+        if {measure.how for measure in measures} <= set(kind.measures):
+            partition, sort = (equal, rest) if kind.partitioned else ((), (*equal, *rest))
+            yield View("", need.entity, kind.name, partition, sort, (), measures=measures)
+
+
+def _can_be_kept(model: Model, need: Need, fold: FoldSpec) -> bool:
+    """Whether what an aggregate depends on can be followed row by row."""
+    if model.entities[need.entity].ttl is not None:
+        return False  # an expired row would stay counted
+    paths = [condition.path for condition in need.given] + [group.path for group in fold.group]
+    for compute in fold.compute:
+        terms = sorted(term_paths(compute.term))
+        paths += terms
+        if compute.how in ("min", "max") and (not _is_by_reference(model, need) or any(path.roles for path in terms)):
+            return False  # after a delete the rows of the group are read again, and not what stands behind them
+        if compute.how in ("sum", "avg") and any(
+            model.column(need.entity, path).type.kind == "float" for path in terms
+        ):
+            return False  # a sum that is added to and taken from drifts; one over the rows is rounded once
+    for path in paths:
+        if model.is_many(need.entity, path.roles) or model.column(need.entity, path).computed:
+            return False
+        # A row behind a reference would expire without anybody moving what counts under its values.
+        if len(path.roles) > 2 or _expires_on_the_way(model, need.entity, path):
+            return False
+    return True
+
+
+def _parts(model: Model, need: Need, fold: FoldSpec) -> tuple[tuple[Part, ...], tuple[Part, ...]] | None:
+    """The parts that conditions fix, and those that ranges and groups run over; None if groups cannot tell."""
+    equal: list[Part] = []
+    rest: list[Part] = []
+    for condition in need.given:
+        part = Part(str(condition.path), condition.cut)
+        if condition.op in ("=", "in"):
+            equal.append(part)
+        elif condition.op in RANGES and condition.op != "begins_with":
+            cut = next((group.cut for group in fold.group if group.path == condition.path), None)
+            if cut not in (None, condition.cut):
+                return None  # a range finer than its group cannot be answered from groups
+            rest.append(part)
+        elif condition.op != "present":
+            return None
+    there = {str(condition.path) for condition in need.given if condition.op in PRESENCE}
+    for group in fold.group:
+        part = Part(str(group.path), group.cut)
+        if part not in equal and part not in rest:
+            optional = bool(group.path.roles) or model.column(need.entity, group.path).optional
+            rest.append(replace(part, or_missing=optional and part.path not in there))
+    if {str(c.path) for c in need.given if c.op == "present"} - {part.path for part in (*equal, *rest)}:
+        return None
+    return tuple(equal), tuple(rest)
+
+
+def _expires_on_the_way(model: Model, entity: str, path: Path) -> bool:
+    passed = (model.entity_at(entity, path.roles[:length]) for length in range(1, len(path.roles) + 1))
+    return any(model.entities[name].ttl is not None for name in passed)
+
+
+def _is_by_reference(model: Model, need: Need) -> bool:
+    """Whether the groups are those of one reference: then the rows of a group can be read again after a delete."""
+    columns = tuple(str(condition.path) for condition in need.given)
+    by_role = any(not role.many and role.columns == columns for role in model.entities[need.entity].roles.values())
+    return by_role and need.fold is not None and not need.fold.group
+
+
+def measures_of(computes: Iterable[Compute]) -> tuple[Measure, ...]:
+    """The measures that answer these aggregates; an average is a sum and the count that every group has."""
+    found = {COUNT: Measure("count", None, COUNT)}
+    for compute in computes:
+        if compute.how == "count":
+            continue
+        hows = ("sum", "count") if compute.how == "avg" else (compute.how,)
+        for how in hows:
+            name = f"{how}({term_text(compute.term)})"
+            found[name] = Measure(how, compute.term, name)
+    return tuple(found.values())
+
+
+def term_text(term: Term | None) -> str:
+    """An expression as canonical text.
+
+    `Term(op="*", left=quantity, right=price)` is `quantity * price`.
+    """
+    if term is None:
+        return ""
+    if term.path is not None:
+        return str(term.path)
+    if term.op:
+        return f"({term_text(term.left)} {term.op} {term_text(term.right)})"
+    return str(term.number)

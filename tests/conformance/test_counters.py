@@ -1,0 +1,144 @@
+"""Counters by and of values behind references: kept true when the row, its references, or the rows behind change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from keyplan.errors import ConflictError
+from tests.conformance.conftest import Both
+from tests.conformance.pair import Pair, at
+
+MODEL = """
+entities:
+  Order:
+    fields:
+      oid: int, key
+      at: timestamp
+      buyer: Buyer, optional 50%
+  Buyer: { fields: { bid: "int, key", land: "string(4), optional 90%, distinct 20" } }
+  Product:
+    fields:
+      sku: string(4), key
+      category: string(8), distinct 20
+      price: decimal(2)
+  Item:
+    key: [order, line]
+    fields:
+      order: Order, as items, max 9
+      line: int, distinct 9
+      product: Product, as sold, optional 90%
+      quantity: int
+      paid: decimal(2), optional 80%
+patterns:
+  revenue:
+    from: Item
+    compute: { revenue: sum(quantity * paid), lines: count(), mean: avg(paid) }
+    group: { day: day(order.at), category: product.category }
+    where: day(order.at) >= :low
+    order: revenue desc
+  worth: { sum: Item.product.price, group: { product: product } }
+  of_category: { count: Item, where: "product.category = :category" }
+  of_land: { sum: Item.quantity, where: "order.buyer.land = :land" }
+  by_land: { count: Item, group: { land: order.buyer.land, line: line } }
+  there: { count: Item, group: [product], where: "present(product)" }
+writes:
+  place: { create: Order, with: [items] }
+  move: { update: Order, set: [at], where: "oid = :oid" }
+  give: { update: Order, set: [buyer], where: "oid = :oid" }
+  forget: { delete: Order, where: "oid = :oid" }
+  drop: { delete: Order, with: [items], where: "oid = :oid" }
+  settle_in: { upsert: Buyer }
+  stock: { create: Product }
+  shelve: { update: Product, set: [category, price], where: "sku = :sku" }
+  discard: { delete: Product, where: "sku = :sku" }
+  put: { upsert: Item }
+  alter: { update: Item, set: [quantity, product], where: "order = :order and line = :line" }
+  more: { update: Item, add: [quantity], where: "order = :order and line = :line" }
+  remove: { delete: Item, where: "order = :order and line = :line" }
+"""
+
+ROWS: list[tuple[str, dict[str, Any]]] = [
+    *(("Buyer", {"bid": n, "land": land}) for n, land in enumerate(("fr", "it", None))),
+    *(("Product", {"sku": f"p{n}", "category": "ab"[n % 2], "price": f"{n}.50"}) for n in range(4)),
+    *(("Order", {"oid": n, "at": at(f"2052-05-0{1 + n}"), "buyer": n if n < 3 else None}) for n in range(4)),
+    *(
+        ("Item", {"order": n % 5, "line": n // 5, "product": f"p{n % 5}", "quantity": n, "paid": f"{n}.10"})
+        for n in range(15)
+    ),
+    ("Item", {"order": 0, "line": 9, "quantity": 3}),
+]
+
+READS: list[tuple[str, dict[str, Any]]] = [
+    ("revenue", {"low": at("2052-05-02").date()}),
+    ("worth", {}),
+    ("of_category", {"category": "a"}),
+    ("of_category", {"category": "new"}),
+    ("of_land", {"land": "fr"}),
+    ("by_land", {}),
+    ("there", {}),
+]
+
+WRITES: list[tuple[str, dict[str, Any]]] = [
+    ("place", {"oid": 7, "at": at("2052-05-03"), "items": [{"line": 1, "product": "p1", "quantity": 2, "paid": "1"}]}),
+    ("move", {"oid": 1, "at": at("2052-05-09 10:00")}),
+    ("move", {"oid": 1, "at": at("2052-05-09 11:00")}),
+    ("give", {"oid": 0, "buyer": 1}),
+    ("give", {"oid": 1, "buyer": None}),
+    ("settle_in", {"bid": 1, "land": "fr"}),
+    ("settle_in", {"bid": 2}),
+    ("forget", {"oid": 2}),
+    ("drop", {"oid": 3}),
+    ("place", {"oid": 4, "at": at("2052-05-04"), "buyer": 0, "items": []}),
+    ("shelve", {"sku": "p0", "category": "new", "price": "7.25"}),
+    ("discard", {"sku": "p1"}),
+    ("stock", {"sku": "p4", "category": "new", "price": "0.01"}),
+    ("put", {"order": 0, "line": 0, "product": "p2", "quantity": 11}),
+    ("put", {"order": 8, "line": 0, "product": "p3", "quantity": 1, "paid": "2"}),
+    ("alter", {"order": 4, "line": 1, "quantity": 100, "product": "p9"}),
+    ("alter", {"order": 4, "line": 2, "quantity": 100, "product": None}),
+    ("more", {"order": 0, "line": 1, "quantity": 5}),
+    ("remove", {"order": 0, "line": 9}),
+    ("remove", {"order": 2, "line": 0}),
+]
+
+
+def agrees(pair: Pair) -> None:
+    for name, arguments in READS:
+        if pair.serves(name):
+            pair.same(name, **arguments)
+
+
+def test_every_change_moves_what_counts(both: Both) -> None:
+    pair = both(MODEL, ROWS)
+    agrees(pair)
+    for name, arguments in WRITES:
+        pair.same(name, **arguments)
+        agrees(pair)
+        pair.verified()
+
+
+def test_rows_behind_a_reference_come_and_go(both: Both) -> None:
+    """An order that is deleted leaves its items behind; a new one with the same key takes them up again."""
+    pair = both(MODEL, ROWS)
+    for oid in (0, 1):
+        pair.same("forget", oid=oid)
+        agrees(pair)
+    for oid in (0, 1):
+        pair.same("place", oid=oid, at=at("2052-06-01"), buyer=1, items=[])
+        agrees(pair)
+    with pytest.raises(ConflictError):
+        pair.same("place", oid=0, at=at("2052-06-02"), items=[])
+    agrees(pair)
+
+
+def test_counters_are_kept_where_rows_are_many(reads: Pair, size: str) -> None:
+    """Otherwise the tests above would say little."""
+    measured = [view for view in reads.store.design.views.values() if view.measures]
+    if size == "read":
+        assert {"revenue", "worth", "of_category", "of_land", "by_land"}.isdisjoint(reads.store.design.unserved)
+        parts = [part for view in measured for part in view.parts]
+        assert any("." in part.path and part.cut == "day" for part in parts)
+        assert any(part.or_missing for part in parts)
+        assert any(part.path == "order.buyer.land" and not part.or_missing for part in parts)
