@@ -33,13 +33,14 @@ from keyplan.errors import (
 )
 
 if TYPE_CHECKING:
-    from keyplan.api import apply, design, explain, generate, load_lock, save_lock
+    from keyplan.api import apply, calibrate, design, explain, generate, load_lock, save_calibration, save_lock
     from keyplan.design.difference import difference
     from keyplan.design.document import document
     from keyplan.design.document_schema import document_schema
     from keyplan.design.picture import picture
     from keyplan.emit import emit
     from keyplan.engines import engine_names
+    from keyplan.engines.calibration import Calibration
     from keyplan.model.interchange import arguments_from_text, parse_json, row_from_json, to_plain
     from keyplan.model.load import load_model, parse_model
     from keyplan.model.model import Model
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AccessError",
     "ArgumentError",
+    "Calibration",
     "ConflictError",
     "CursorError",
     "Design",
@@ -70,6 +72,7 @@ __all__ = [
     "UnsupportedError",
     "apply",
     "arguments_from_text",
+    "calibrate",
     "design",
     "difference",
     "document",
@@ -87,6 +90,7 @@ __all__ = [
     "parse_model",
     "picture",
     "row_from_json",
+    "save_calibration",
     "save_lock",
     "to_plain",
 ]
@@ -94,10 +98,12 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Calibration": "keyplan.engines.calibration",
     "Design": "keyplan.plan.design",
     "Model": "keyplan.model.model",
     "apply": "keyplan.api",
     "arguments_from_text": "keyplan.model.interchange",
+    "calibrate": "keyplan.api",
     "design": "keyplan.api",
     "difference": "keyplan.design.difference",
     "document": "keyplan.design.document",
@@ -115,6 +121,7 @@ _HOMES = {
     "parse_model": "keyplan.model.load",
     "picture": "keyplan.design.picture",
     "row_from_json": "keyplan.model.interchange",
+    "save_calibration": "keyplan.api",
     "save_lock": "keyplan.api",
     "to_plain": "keyplan.model.interchange",
 }

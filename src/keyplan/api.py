@@ -10,7 +10,8 @@ from typing import Any
 from keyplan.design import design as design_for
 from keyplan.design.explain import explain as explain_design
 from keyplan.engines import engine_for_url, get_engine
-from keyplan.errors import DesignError
+from keyplan.engines.calibration import Calibration
+from keyplan.errors import ArgumentError, DesignError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
 from keyplan.plan.lockfile import lock_text, read_lock
@@ -99,3 +100,25 @@ def apply(
         finally:
             port.close()
     return [f"destroys: {change.summary}" if change.destructive else change.summary for change in found.changes]
+
+
+def calibrate(url: str, *, progress: Callable[[float], None] | None = None) -> Calibration:
+    """Measures what work costs on a live server, in structures of its own that are removed again."""
+    engine = engine_for_url(url)
+    port = engine.connect(url, Model("calibration", {}), None)
+    try:
+        return run(patient(engine.calibrate(progress or (lambda share: None))), port)
+    finally:
+        port.close()
+
+
+def save_calibration(model: Model, found: Calibration) -> Path:
+    """Writes what was measured to a file beside the model, which its `targets` can name."""
+    if not Path(model.file).is_file():
+        raise ArgumentError(
+            f"{model.file or model.name}: a calibration stands beside its model; put the model in a file"
+        )
+    path = Path(model.file).with_suffix(f".{found.engine}.calibration.yaml")
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(f"# {found.measured}\n{found.text}", encoding="utf-8")
+    return partial.replace(path)

@@ -26,7 +26,7 @@ def test_prices_are_found_again() -> None:
     ]
     found = fitted(samples)
     assert found == pytest.approx(PRICES, rel=1e-3)
-    told = Calibration("exactly", {}, found, samples)
+    told = Calibration("some", "exactly", {}, found, samples)
     assert told.r2 == pytest.approx(1.0, abs=1e-6)
     assert told.median_error < 1e-3
 
@@ -50,7 +50,7 @@ def test_noise_shows_in_the_error() -> None:
         sample("pages", 1.3, command=1, document=40, byte=8000),
         sample("many", 0.9, command=1, document=1000, byte=200_000),
     ]
-    told = Calibration("roughly", {}, fitted(samples), samples)
+    told = Calibration("some", "roughly", {}, fitted(samples), samples)
     assert 0.02 < told.median_error < 0.3
     assert 0.8 < told.r2 < 1
 

@@ -26,6 +26,7 @@ COMMANDS = {
     "load": "Load rows, from a file or generated.",
     "run": "Run one pattern or write by name.",
     "verify": "Check every copy and index entry against its home row.",
+    "calibrate": "Measure what work costs on a server.",
 }
 """In the order of use; each line equals the first line of the command's own help."""
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from keyplan.errors import UnsupportedError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design, Structure
 from keyplan.plan.edits import Edit
@@ -22,6 +23,7 @@ from keyplan.plan.steps import Search
 from keyplan.plan.view import View
 
 if TYPE_CHECKING:
+    from keyplan.engines.calibration import Calibration
     from keyplan.engines.work import CostModel
 
 T = TypeVar("T")
@@ -256,3 +258,7 @@ class Engine(ABC):
     def access(self, model: Model, design: Design, search: Search, *, many: bool) -> Access | None:
         """A search in short, where the engine has a usual form for it; `many`: for several rows at once."""
         return None
+
+    def calibrate(self, told: Callable[[float], None]) -> Proc[Calibration]:
+        """Measures a live server for the cost model, and leaves nothing behind there; `told` hears how far it is."""
+        raise UnsupportedError(f"{self.name}: there is nothing to measure")

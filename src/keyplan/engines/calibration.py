@@ -34,14 +34,24 @@ class Sample:
 class Calibration:
     """What was measured, and how well the coefficients explain it."""
 
+    engine: str
     measured: str
     """What was measured and how, in a sentence."""
-    target: Mapping[str, object]
+    target: Mapping[str, Mapping[str, float]]
     """What `targets:` of a model says of this engine."""
     coefficients: Mapping[str, float]
     samples: Sequence[Sample] = ()
     latencies: Mapping[str, float] = field(default_factory=dict)
     """Milliseconds that 99 of 100 requests stay under, by kind of request."""
+
+    @property
+    def text(self) -> str:
+        """The figures as YAML, as they stand under the engine's name in `targets:`."""
+        lines = []
+        for group, figures in self.target.items():
+            lines.append(f"{group}:")
+            lines += [f"  {name}: {value:f}".rstrip("0").rstrip(".") for name, value in figures.items()]
+        return "\n".join(lines) + "\n"
 
     def predicted(self, sample: Sample) -> float:
         return predicted(self.coefficients, sample)
@@ -121,3 +131,8 @@ def given(model: Model, engine: str, group: str, of: type[Any]) -> dict[str, flo
         if found[name] < 0:
             raise ArgumentError(f"{where}.{name}: {text} is less than 0")
     return found
+
+
+def highest(seconds: Sequence[float]) -> float:
+    """What 99 of 100 stay under."""
+    return sorted(seconds)[int(len(seconds) * 0.99)] if seconds else 0.0

@@ -168,10 +168,30 @@ class _Loader(Reader):
         if node is None:
             return found
         for engine, value in self.table(node, None, "'targets'").items():
-            found[engine] = {
-                name: _as_plain(item) for name, item in self.table(value, None, f"target '{engine}'").items()
-            }
+            table = self.table(value, None, f"target '{engine}'")
+            found[engine] = {name: _as_plain(item) for name, item in table.items() if name != "calibration"}
+            if "calibration" in table:
+                found[engine] = {**self.calibration(table["calibration"]), **found[engine]}
         return found
+
+    def calibration(self, node: Node) -> dict[str, object]:
+        """What `keyplan calibrate --save` has written beside the model."""
+        name = node.text if isinstance(node, Text) else ""
+        path = Path(self.report.file).parent / name
+        try:
+            data = path.read_bytes() if name and Path(self.report.file).is_file() else None
+        except OSError:
+            data = None
+        if data is None:
+            self.report.add(node, "'calibration' names a file beside the model; 'keyplan calibrate --save' writes one")
+            return {}
+        report = Report(str(path))
+        measured = read_yaml(data, report)
+        report.stop()
+        if not isinstance(measured, Table):
+            self.report.add(node, f"'{name}' is not what 'keyplan calibrate --save' writes")
+            return {}
+        return {group: _as_plain(figures) for group, figures in measured.entries.items()}
 
 
 def _as_plain(node: Node) -> object:

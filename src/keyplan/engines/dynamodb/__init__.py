@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from keyplan.engines.base import Access, AsyncPort, Catalog, Change, Codec, Engine, Kind, Port, Proc
@@ -12,6 +12,7 @@ from keyplan.plan.steps import Search
 from keyplan.plan.view import View
 
 if TYPE_CHECKING:
+    from keyplan.engines.calibration import Calibration
     from keyplan.engines.work import CostModel
 
 KINDS = {
@@ -78,6 +79,11 @@ class DynamoDBEngine(Engine):
         from keyplan.engines.dynamodb.words import access
 
         return access(model, design, search, many=many)
+
+    def calibrate(self, told: Callable[[float], None]) -> Proc[Calibration]:
+        from keyplan.engines.dynamodb.calibrate import calibrate
+
+        return calibrate(told)
 
 
 ENGINE = DynamoDBEngine()

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil, expm1
 
+from keyplan.engines.calibration import given
 from keyplan.engines.dynamodb.fit import entry_bytes, fit, projection_of
-from keyplan.engines.dynamodb.limits import GB, LATENCIES, LIMITS, MB, MONTH_HOURS, MONTH_SECONDS, PRICES
+from keyplan.engines.dynamodb.limits import GB, LATENCIES, LIMITS, MB, MONTH_HOURS, MONTH_SECONDS, PRICES, Latencies
 from keyplan.engines.work import Cost, CostModel, Couplings, LinearRow, Load, Rejection, TouchWork, ViewFacts, Work
 from keyplan.model.model import Model
 from keyplan.model.pattern import Traffic
@@ -31,8 +32,9 @@ class DynamoDBCosts(CostModel):
     atomic_entries = LIMITS.transaction_items - 2
     """Two are left for checks on rows that values are copied from."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, latencies: Latencies = LATENCIES) -> None:
         self.model = model
+        self.latencies = latencies
 
     def fit(self, view: View, facts: ViewFacts) -> View | Rejection:
         return fit(self.model, view, facts)
@@ -54,12 +56,14 @@ class DynamoDBCosts(CostModel):
         units = per_request * work.requests
         pages = max(1.0, ceil(most / LIMITS.page_bytes))
         if work.get and not work.along:
-            p99 = LATENCIES.get_ms if work.requests <= 1 else LATENCIES.batch_get_ms * ceil(work.requests / 100)
+            p99 = (
+                self.latencies.get_ms if work.requests <= 1 else self.latencies.batch_get_ms * ceil(work.requests / 100)
+            )
         elif work.scan:
-            p99 = LATENCIES.scan_page_ms * pages
+            p99 = self.latencies.scan_page_ms * pages
         else:
             waves = ceil(work.requests / 32)
-            p99 = LATENCIES.query_ms * waves * pages + most / MB * LATENCIES.ms_per_mb
+            p99 = self.latencies.query_ms * waves * pages + most / MB * self.latencies.ms_per_mb
         return Cost(units * PRICES.on_demand_per_read_unit, {"read units": units}, p99)
 
     def touch(self, work: TouchWork) -> Cost:
@@ -70,7 +74,7 @@ class DynamoDBCosts(CostModel):
             # Copies that an index projects are carried by the base item as well.
             copies = sum(size for path, size in work.facts.value_bytes.items() if "." in path)
             units += copies / LIMITS.write_unit_bytes * (work.puts + work.moves)
-        return Cost(units * PRICES.on_demand_per_write_unit, {"write units": units}, LATENCIES.put_ms)
+        return Cost(units * PRICES.on_demand_per_write_unit, {"write units": units}, self.latencies.put_ms)
 
     def variants(self, view: View, facts: ViewFacts) -> Sequence[View]:
         """Copies under several partition keys, of which each read takes one, for entries that are read too often."""
@@ -181,5 +185,5 @@ def held_capacity(traffic: Traffic) -> float:
 
 
 def cost_model(model: Model) -> DynamoDBCosts:
-    """The cost model for a model."""
-    return DynamoDBCosts(model)
+    """The cost model for a model, with the latencies that its `targets` may name."""
+    return DynamoDBCosts(model, Latencies(**given(model, "dynamodb", "latencies", Latencies)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from keyplan.engines.base import AsyncPort, Catalog, Change, Codec, Engine, Kind, Port, Proc
@@ -12,6 +12,7 @@ from keyplan.plan.steps import Search
 from keyplan.plan.view import View
 
 if TYPE_CHECKING:
+    from keyplan.engines.calibration import Calibration
     from keyplan.engines.work import CostModel
 
 KINDS = {
@@ -78,6 +79,11 @@ class SqliteEngine(Engine):
         from keyplan.engines.sqlite.words import words
 
         return words(model, design, search)
+
+    def calibrate(self, told: Callable[[float], None]) -> Proc[Calibration]:
+        from keyplan.engines.sqlite.calibrate import calibrate
+
+        return calibrate(told)
 
 
 ENGINE = SqliteEngine()

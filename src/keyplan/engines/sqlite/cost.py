@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from keyplan.engines.calibration import given
 from keyplan.engines.sqlite.fit import fit
 from keyplan.engines.work import Cost, CostModel, Rejection, TouchWork, ViewFacts, Work
 from keyplan.model.model import Model
@@ -15,7 +16,7 @@ SCAN_ROWS = 20_000
 
 @dataclass(frozen=True)
 class Coefficients:
-    """Microseconds, by `tests/engines/sqlite/measure.py` on one core of a small cloud machine, November 2026."""
+    """Microseconds, by `keyplan calibrate` on one core of a small cloud machine, November 2026."""
 
     statement: float = 4.6
     """Binding, stepping and resetting a prepared statement."""
@@ -90,6 +91,4 @@ class SQLiteCosts(CostModel):
 
 def cost_model(model: Model) -> SQLiteCosts:
     """The cost model, with the coefficients that the model's `targets` may name."""
-    given = model.targets.get("sqlite", {}).get("coefficients", {})
-    values = {name: float(str(value)) for name, value in dict(given).items()} if isinstance(given, dict) else {}
-    return SQLiteCosts(model, Coefficients(**values))
+    return SQLiteCosts(model, Coefficients(**given(model, "sqlite", "coefficients", Coefficients)))
