@@ -72,12 +72,17 @@ def test_without_yes_nothing_is_done(keyplan: Keyplan) -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_what_is_wrong_is_one_line(keyplan: Keyplan) -> None:
-    assert_fails(keyplan("calibrate"), "give a URL, or a model and a URL")
-    assert_fails(keyplan("calibrate", URL, "--save", "--yes"), "give the model before the URL")
-    assert_fails(keyplan("calibrate", "nothing:there", "--yes"), "no engine for 'nothing:'")
+    assert_fails(keyplan("calibrate"), "keyplan calibrate: give a URL, or a model and a URL")
+    assert_fails(keyplan("calibrate", URL, "--save", "--yes"), "keyplan calibrate: …give the model before the URL")
+    assert_fails(keyplan("calibrate", "nothing:there", "--yes"), "no engine for 'nothing:'…")
     assert_fails(keyplan("calibrate", "gone.yaml", URL, "--yes"), "gone.yaml: no such file or directory")
     text = (EXAMPLES / "shop.yaml").read_text()
     Path("shop.yaml").write_text(text + "\ntargets: { sqlite: { calibration: gone.yaml } }\n")
-    assert_fails(keyplan("design", "shop.yaml", "--engine", "sqlite"), "'calibration' names a file beside the model")
+    assert_fails(
+        keyplan("design", "shop.yaml", "--engine", "sqlite"), "shop.yaml:…'keyplan calibrate --save' writes one"
+    )
     Path("shop.yaml").write_text(text + "\ntargets: { sqlite: { coefficients: { sek: 1 } } }\n")
-    assert_fails(keyplan("design", "shop.yaml", "--engine", "sqlite"), "there is no 'sek'; did you mean 'seek'")
+    assert_fails(
+        keyplan("design", "shop.yaml", "--engine", "sqlite"),
+        "targets.sqlite.coefficients: there is no 'sek'; did you mean 'seek'…",
+    )
