@@ -9,6 +9,7 @@ from keyplan.design.build import Built
 from keyplan.design.describe import plan_steps, write_steps
 from keyplan.design.facts import marks_of
 from keyplan.design.goals import Goal, Option, Sub
+from keyplan.design.local import Base, bases_of
 from keyplan.design.needs import Need, dependents, in_order, wanted
 from keyplan.design.problem import INFEASIBLE, Root, coupling_cost, evaluate
 from keyplan.design.required import homes_inside, is_home
@@ -50,6 +51,7 @@ class Assembly:
         self.chosen = {name: built.problem.views[name] for name in order}
         self.evaluation = evaluate(built.problem, set(solution.chosen))
         self.homes = self._homes()
+        self.bases = self._bases()
         self.names = _names(model, self.chosen, {name for name, _ in self.homes.values()})
 
     def design(self, seconds: float, unserved: Mapping[str, Unserved]) -> Design:
@@ -108,10 +110,23 @@ class Assembly:
             homes[entity] = (name, at)
         return homes
 
+    def _bases(self) -> dict[str, Base]:
+        """Per engine-kept view, what it is kept over: the entity's home, or one with its own partition."""
+        kinds = self.engine.kinds
+        bases = {}
+        for name, view in self.chosen.items():
+            home = self.homes[view.entity]
+            if kinds[view.kind].local:
+                able = bases_of(self.model, kinds, view, self.chosen.values())
+                bases[name] = home if home in able else able[0]
+            elif kinds[view.kind].kept_by_engine:
+                bases[name] = home
+        return bases
+
     def _named(self, view: View) -> View:
         base = ""
-        if self.engine.kinds[view.kind].kept_by_engine:
-            base = self.names[self.homes[view.entity][0]]
+        if view.name in self.bases:
+            base = self.names[self.bases[view.name][0]]
         elif not view.measures:
             view = self._carrying(view)
         return replace(view, name=self.names[view.name], base=base)
@@ -119,14 +134,13 @@ class Assembly:
     def _carrying(self, view: View) -> View:
         """The view with the copies that engine-kept views over it hold or have in their keys, and those that its rows
         are counted under."""
-        holds = {entity: at for entity, (name, at) in self.homes.items() if name == view.name}
-        for other in self.chosen.values():
+        for name, other in self.chosen.items():
+            base, roles = self.bases.get(name, self.homes[other.entity])
             wanted: tuple[str, ...] = tuple(str(path) for path in marks_of(self.model, other))
-            if self.engine.kinds[other.kind].kept_by_engine and self.built.problem.costs.carries:
+            if name in self.bases and self.built.problem.costs.carries:
                 wanted = (*other.holds, *(part.path for part in other.parts if part.path))
-            if other.entity not in holds or not wanted:
+            if base != view.name or not wanted:
                 continue
-            roles = holds[other.entity]
             if not roles:
                 view = replace(view, holds=tuple(dict.fromkeys((*view.holds, *wanted))))
                 continue

@@ -11,6 +11,7 @@ from keyplan.design.candidates import Candidates
 from keyplan.design.facts import Facts
 from keyplan.design.given import identity, view_key
 from keyplan.design.goals import Goal, Heat, goal_p99
+from keyplan.design.local import base_rows, under_partitions
 from keyplan.design.lookups import all_needs, write_lookups
 from keyplan.design.maintain import Maintenance, Upkeep
 from keyplan.design.match import match
@@ -70,7 +71,8 @@ def build_problem(
     upkeep = _upkeep(model, maintenance, views, view_facts)
     roots += _demanded(model, options, upkeep)
     required = required_views(model, engine.kinds, views)
-    couplings = costs.couplings(list(views.values()), view_facts)
+    own = costs.couplings(list(views.values()), view_facts)
+    couplings = Couplings(own.variables, (*own.rows, *base_rows(model, engine.kinds, views)))
     problem = Problem(
         views,
         view_facts,
@@ -139,7 +141,16 @@ def _fitted(
     views: dict[str, View] = {}
     found: dict[str, ViewFacts] = {}
     needs = [(pattern, need_of_pattern(model, pattern)) for pattern in model.patterns.values()]
-    for view in candidates:
+    # Local views come last: their partitions are those of the views that they are kept over.
+    for view in sorted(candidates, key=lambda view: kinds[view.kind].local):
+        if kinds[view.kind].local:
+            for number, form in enumerate(under_partitions(model, kinds, view, list(views.values()))):
+                known = facts.of(form)
+                if not isinstance(costs.fit(form, known), Rejection):
+                    name = view.name if not number else f"v{len(candidates) + len(views)}"
+                    views[name] = replace(form, name=name)
+                    found[name] = known
+            continue
         readers = 0.0
         for pattern, need in needs:
             if need.entity == view.entity and need.fold is None and not view.measures:

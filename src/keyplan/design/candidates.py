@@ -267,6 +267,8 @@ class Candidates:
                 partition, sort = (), (*shape.partition, *shape.sort)
             if kind.kept_by_engine and not partition and not sort:
                 continue
+            if kind.local and not self._is_local(kind, shape, needs):
+                continue
             if kind.holds_all:
                 if all(not path_of(part.path, model, entity).roles for part in (*partition, *sort)):
                     probe = View("", entity, kind.name, partition, sort, (), (), shape.where)
@@ -300,6 +302,21 @@ class Candidates:
                 if wanted not in found:
                     found.append(wanted)
         return found
+
+    def _is_local(self, kind: Kind, shape: Shape, needs: list[Need]) -> bool:
+        """Whether a key is another order of rows that share a partition, and something reads it strongly.
+
+        Anything else a global index, or the table itself, does as well.
+        """
+        here = self.model.entities[shape.entity]
+        if not shape.partition or not shape.sort or set(here.key) <= {part.path for part in shape.partition}:
+            return False
+        if all(part.path in here.key for part in shape.sort) and not shape.where:
+            return False
+        probe = View("", shape.entity, kind.name, shape.partition, shape.sort, here.stored, (), shape.where)
+        strong = (need for need in needs if need.strong and need.fold is None)
+        matches = (match(self.model, self.statistics, kind, probe, need) for need in strong)
+        return any(found is not None and not found.scan for found in matches)
 
     def _asked_of(self, view: View, needs: list[Need]) -> Iterator[set[str]]:
         """Per need that the key can answer without a scan: what it would take from the view, if it were there."""

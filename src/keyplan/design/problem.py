@@ -132,7 +132,8 @@ def coupling_cost(couplings: Couplings, chosen: set[str]) -> float:
     """The least cost of the engine's own variables under a choice of views; infinite if a row cannot hold.
 
     Each variable counts something: it stands with a negative coefficient in rows of the form `views - variable <= 0`
-    and is as small as these allow. Rows over variables alone are checked afterwards.
+    and is as small as these allow. All other rows, those that limit views where a variable is large included, are
+    checked afterwards.
     """
     least = dict.fromkeys(couplings.variables, 0.0)
     sums: list[tuple[LinearRow, float, list[str]]] = []
@@ -145,7 +146,7 @@ def coupling_cost(couplings: Couplings, chosen: set[str]) -> float:
             elif name in least:
                 counted.append(name)
         sums.append((row, views, counted))
-        if len(counted) == 1 and len(row.coefficients) > 1:
+        if len(counted) == 1 and len(row.coefficients) > 1 and row.coefficients[counted[0]] < 0:
             (name,) = counted
             least[name] = max(least[name], (views - row.high) / -row.coefficients[name])
     for row, views, counted in sums:

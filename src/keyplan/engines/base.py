@@ -192,6 +192,8 @@ class Kind:
     """The engine maintains it from the entries of its base view."""
     composed: bool = False
     """Kept by the engine, but its key attributes are composed by us, so a change of one part needs the others."""
+    local: bool = False
+    """Kept by the engine over a view of ours with the same partition, as another order of its entries."""
     strong: bool = True
     """Can be read with strong consistency."""
     holds_all: bool = False

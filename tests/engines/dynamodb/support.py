@@ -19,6 +19,8 @@ from keyplan.plan.design import Design, Objective
 from keyplan.plan.edits import Edit
 from keyplan.plan.steps import Search
 from keyplan.plan.view import Embed, Measure, Part, View
+from tests.conformance import test_strong_orders as strong_orders
+from tests.conformance.pair import parsed
 
 MODEL = """
 keyplan: 1
@@ -110,6 +112,11 @@ ALL = (ORDERS, BY_USER, BY_TOTAL, BY_STATUS, FLAGGED, BY_DAY, NOTES_BY_LINE, SES
 
 def little_model() -> Model:
     return parse_model(MODEL)
+
+
+def rooms() -> Model:
+    """The model of strong orders, whose design has local indexes."""
+    return parsed(strong_orders.MODEL)
 
 
 def design_of(model: Model, views: Sequence[View]) -> Design:

@@ -28,7 +28,7 @@ from keyplan.plan.design import Design
 from tests.engines.dynamodb.conftest import access_to
 from tests.engines.dynamodb.server import Server
 from tests.engines.dynamodb.support import ALL as VIEWS
-from tests.engines.dynamodb.support import design_of, little_model
+from tests.engines.dynamodb.support import design_of, little_model, rooms
 
 EXAMPLES = ("shop", "hotel", "sessions", "sensors", "flash_sale")
 BILLINGS = ("on_demand", "provisioned")
@@ -46,6 +46,8 @@ patterns:
 def model_of(name: str) -> Model:
     if name == "little":
         return little_model()
+    if name == "rooms":
+        return rooms()  # with local indexes
     return parse_model(TINY) if name == "tiny" else load_model(f"examples/{name}.yaml")
 
 
@@ -61,7 +63,7 @@ def designed(name: str, billing: str) -> tuple[Model, Design]:
 
 
 CASES = pytest.mark.parametrize(
-    ("name", "billing"), [(name, billing) for name in ("tiny", "little", *EXAMPLES) for billing in BILLINGS]
+    ("name", "billing"), [(name, billing) for name in ("tiny", "little", "rooms", *EXAMPLES) for billing in BILLINGS]
 )
 
 
@@ -99,7 +101,7 @@ def test_expiry_is_switched_on_where_rows_expire(name: str, billing: str) -> Non
 
 
 @pytest.mark.parametrize("billing", BILLINGS)
-@pytest.mark.parametrize("name", ["little", "shop", "sensors"])
+@pytest.mark.parametrize("name", ["little", "rooms", "shop", "sensors"])
 def test_a_server_makes_the_table(server: Server, name: str, billing: str) -> None:
     """What DescribeTable says is what was asked for, and `apply` finds nothing missing but the record."""
     model, design = designed(name, billing)
@@ -142,6 +144,14 @@ def plain(table: dict[str, Any], billing: str) -> dict[str, Any]:
             )
             for one in table.get("GlobalSecondaryIndexes", ())
         },
+        "local indexes": {
+            one["IndexName"]: (
+                key(one),
+                one["Projection"]["ProjectionType"],
+                sorted(one["Projection"].get("NonKeyAttributes", ())),
+            )
+            for one in table.get("LocalSecondaryIndexes") or ()
+        },
     }
 
 
@@ -149,7 +159,7 @@ def plain(table: dict[str, Any], billing: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("billing", BILLINGS)
-@pytest.mark.parametrize("name", ["tiny", "little", "shop"])
+@pytest.mark.parametrize("name", ["tiny", "little", "rooms", "shop"])
 def test_the_template_passes_the_linter(name: str, billing: str) -> None:
     (text,) = emit(*designed(name, billing), "cloudformation").values()
     assert lint(text) == []

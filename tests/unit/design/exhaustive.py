@@ -148,16 +148,17 @@ def _couplings(problem: Problem, has: dict[str, Table], many: int) -> Table:
         if views and not counted:
             amount = sum((has[name] * weight for name, weight in views.items()), numpy.zeros(many))
             total[(amount < row.low - 1e-9) | (amount > row.high + 1e-9)] = INFEASIBLE
-        elif views:
+        elif views and row.coefficients[counted[0]] < 0:
             assert len(counted) == 1
             assert row.coefficients[counted[0]] == -1.0
             assert row.high == 0.0
             count = sum((has[name] * weight for name, weight in views.items()), numpy.zeros(many))
             values[counted[0]] = numpy.maximum(values[counted[0]], count)
+    known = {**has, **values}
     for row in problem.couplings.rows:
-        if all(name in variables for name in row.coefficients):
-            value = sum((values[name] * weight for name, weight in row.coefficients.items()), numpy.zeros(many))
-            total[(value < row.low) | (value > row.high)] = INFEASIBLE
+        if all(row.coefficients[name] > 0 for name in row.coefficients if name in variables):
+            value = sum((known[name] * weight for name, weight in row.coefficients.items()), numpy.zeros(many))
+            total[(value < row.low - 1e-9) | (value > row.high + 1e-9)] = INFEASIBLE
     for name, (cost, upper, _) in variables.items():
         total += cost * values[name]
         total[values[name] > upper] = INFEASIBLE

@@ -53,8 +53,13 @@ def capacities(model: Model, design: Design) -> dict[str, Capacity]:
 
 
 def _loads(model: Model, design: Design) -> Iterator[tuple[str, str, float, Traffic]]:
-    where = {name: structure.name for structure in design.structures for name in structure.views}
     table = next(one.name for one in design.structures if one.kind == "table")
+    # A local index has the capacity of its table.
+    where = {
+        name: table if structure.kind == "lsi" else structure.name
+        for structure in design.structures
+        for name in structure.views
+    }
     for name, plan in design.plans.items():
         for structure, share in _shares(plan.steps, where, table).items():
             yield structure, READ, plan.figures.units.get(READ, 0.0) * share, model.patterns[name].traffic

@@ -135,7 +135,7 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
         if one.get("IndexStatus") != "DELETING"
     }
     steps = []
-    wanted = {index.name: index for index in places.indexes}
+    wanted = {index.name: index for index in places.global_indexes}
     for name, about in there.items():
         if name not in wanted or not _fits(wanted[name], about, types):
             steps.append(DeleteIndex(name))
@@ -169,10 +169,30 @@ def _check(model: Model, places: Layout, found: Catalog) -> None:
             "the rows of the table are laid out for another design, and are not moved; load them into a new table, "
             "or open this one with the design it holds"
         )
+    _check_local(places, about["table"])
+
+
+def _check_local(places: Layout, table: Mapping[str, Any]) -> None:
+    """Refuses a table whose local indexes are not the design's: they are made with the table, and stay as they are."""
+    types = {one["AttributeName"]: one["AttributeType"] for one in table.get("AttributeDefinitions", ())}
+    there = {one["IndexName"]: one for one in table.get("LocalSecondaryIndexes") or ()}
+    for index in places.local_indexes:
+        if index.name not in there or not _fits(index, there[index.name], types):
+            state = "has another" if index.name in there else "lacks the"
+            raise DesignMismatchError(
+                f"the table {state} local index '{index.name}', and dynamodb makes local indexes with a table only; "
+                "apply to a new table and load the rows into it"
+            )
+    foreign = sorted(there.keys() - {index.name for index in places.local_indexes})
+    if foreign:
+        raise DesignMismatchError(
+            f"the table has the local index '{foreign[0]}', which limits every partition to 10 GB and cannot be "
+            f"deleted; {_ELSEWHERE}"
+        )
 
 
 def _fits(index: Index, about: Mapping[str, Any], types: Mapping[str, str]) -> bool:
-    if _keys(about, types) != {"HASH": (f"{index.name}PK", "S"), "RANGE": (f"{index.name}SK", "S")}:
+    if _keys(about, types) != {"HASH": (index.pk, "S"), "RANGE": (index.sk, "S")}:
         return False
     projection = about["Projection"]
     if projection["ProjectionType"] != index.projection:
@@ -196,9 +216,9 @@ def index_definition(model: Model, design: Design, index: Index) -> dict[str, An
         projection["NonKeyAttributes"] = list(index.attributes)
     return {
         "IndexName": index.name,
-        "KeySchema": key_schema(f"{index.name}PK", f"{index.name}SK"),
+        "KeySchema": key_schema(index.pk, index.sk),
         "Projection": projection,
-        **_throughput(model, design, index.name),
+        **({} if index.local else _throughput(model, design, index.name)),
     }
 
 
@@ -208,7 +228,7 @@ def key_schema(pk: str, sk: str) -> list[dict[str, str]]:
 
 def attribute_definitions(indexes: Sequence[Index]) -> list[dict[str, str]]:
     """The key attributes of a table and some of its indexes: all of them texts."""
-    names = [PK, SK, *(f"{index.name}{end}" for index in indexes for end in (PK, SK))]
+    names = dict.fromkeys([PK, SK, *(name for index in indexes for name in (index.pk, index.sk))])
     return [{"AttributeName": name, "AttributeType": "S"} for name in names]
 
 
@@ -221,8 +241,12 @@ def table_definition(model: Model, design: Design, places: Layout) -> dict[str, 
         "BillingMode": "PROVISIONED" if is_provisioned(design) else "PAY_PER_REQUEST",
         **_throughput(model, design, table.name),
     }
-    if places.indexes:
-        body["GlobalSecondaryIndexes"] = [index_definition(model, design, index) for index in places.indexes]
+    for name, indexes in (
+        ("GlobalSecondaryIndexes", places.global_indexes),
+        ("LocalSecondaryIndexes", places.local_indexes),
+    ):
+        if indexes:
+            body[name] = [index_definition(model, design, index) for index in indexes]
     return body
 
 

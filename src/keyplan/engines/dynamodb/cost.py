@@ -7,19 +7,17 @@ from dataclasses import replace
 from math import ceil, expm1
 
 from keyplan.engines.calibration import given
-from keyplan.engines.dynamodb.fit import entry_bytes, fit, projection_of
+from keyplan.engines.dynamodb.couplings import couplings
+from keyplan.engines.dynamodb.fit import INDEXES, entry_bytes, fit
 from keyplan.engines.dynamodb.limits import GB, LATENCIES, LIMITS, MB, MONTH_HOURS, MONTH_SECONDS, PRICES, Latencies
-from keyplan.engines.work import Cost, CostModel, Couplings, LinearRow, Load, Rejection, TouchWork, ViewFacts, Work
+from keyplan.engines.work import Cost, CostModel, Couplings, Load, Rejection, TouchWork, ViewFacts, Work
 from keyplan.model.model import Model
 from keyplan.model.pattern import Traffic
 from keyplan.plan.view import COPIES, Part, View
 
-INDEX_COST = 0.1
-"""Dollars a month that an index is thought to cost by being there, so that equal designs have fewer of them."""
 HEADROOM = 0.8
 """The share of a partition's throughput that copies are made for: their load is not perfectly even."""
 MOST_COPIES = 50
-PROJECTIONS = ("ALL", "INCLUDE", "KEYS_ONLY")
 
 
 class DynamoDBCosts(CostModel):
@@ -70,7 +68,7 @@ class DynamoDBCosts(CostModel):
         each = max(1.0, ceil(work.entry_bytes / LIMITS.write_unit_bytes))
         changed = work.puts + work.patches + 2 * work.moves + work.deletes + work.adds + work.checks
         units = each * changed
-        if work.view.kind == "gsi":
+        if work.view.kind in INDEXES:
             # Copies that an index projects are carried by the base item as well.
             copies = sum(size for path, size in work.facts.value_bytes.items() if "." in path)
             units += copies / LIMITS.write_unit_bytes * (work.puts + work.moves)
@@ -146,22 +144,7 @@ class DynamoDBCosts(CostModel):
         return size / GB * PRICES.storage_per_gb_month
 
     def couplings(self, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Couplings:
-        """At most 20 indexes. One index serves every entity once, so that what counts is the entity with the most
-        views of a projection; each further index costs a little, so that as few as possible are made."""
-        variables = {
-            f"indexes.{projection}": (INDEX_COST, float(LIMITS.global_indexes), True) for projection in PROJECTIONS
-        }
-        rows = [LinearRow(dict.fromkeys(variables, 1.0), high=float(LIMITS.global_indexes))]
-        for entity in dict.fromkeys(view.entity for view in views if view.kind == "gsi"):
-            for projection in PROJECTIONS:
-                mine = {
-                    view.name: 1.0
-                    for view in views
-                    if view.kind == "gsi" and view.entity == entity and projection_of(self.model, view) == projection
-                }
-                if mine:
-                    rows.append(LinearRow({**mine, f"indexes.{projection}": -1.0}, high=0.0))
-        return Couplings(variables, rows)
+        return couplings(self.model, views, facts)
 
 
 def rounded_up_on_average(mean: float) -> float:

@@ -94,6 +94,6 @@ def purposes(design: Design) -> dict[str, str]:
     found = {}
     for structure in design.structures:
         because = [why for name in structure.views if name in design.figures for why in design.figures[name].because]
-        if structure.kind == "gsi" and because:
+        if structure.kind in ("gsi", "lsi") and because:
             found[structure.name] = ", ".join(dict.fromkeys(because))
     return found

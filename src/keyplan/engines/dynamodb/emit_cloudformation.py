@@ -41,7 +41,8 @@ def template(model: Model, design: Design) -> dict[str, Any]:
     table |= {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain", "Properties": properties}
     resources: dict[str, Any] = {"Table": table}
     if is_provisioned(design):
-        for structure in design.structures:
+        # A local index has the capacity of its table.
+        for structure in (one for one in design.structures if one.kind != "lsi"):
             capacity = capacities(model, design)[structure.name]
             index = structure.name if structure.kind == "gsi" else None
             resources |= dict(_scaling(index, capacity))

@@ -119,6 +119,17 @@ def _table(model: Model, design: Design) -> Block:
             inside["non_key_attributes"] = projection["NonKeyAttributes"]
         note = f"for {needed[index['IndexName']]}" if index["IndexName"] in needed else ""
         table.blocks.append(Block("global_secondary_index", {**inside, **_throughput(index)}, note=note))
+    for index in body.get("LocalSecondaryIndexes", ()):
+        projection = index["Projection"]
+        inside = {
+            "name": index["IndexName"],
+            "range_key": _keys(index)["range_key"],
+            "projection_type": projection["ProjectionType"],
+        }
+        if "NonKeyAttributes" in projection:
+            inside["non_key_attributes"] = projection["NonKeyAttributes"]
+        note = f"for {needed[index['IndexName']]}" if index["IndexName"] in needed else ""
+        table.blocks.append(Block("local_secondary_index", inside, note=note))
     if expires(model, design):
         table.blocks.append(Block("ttl", {"attribute_name": TTL, "enabled": True}))
     table.blocks.append(Block("point_in_time_recovery", {"enabled": True}))
@@ -150,7 +161,7 @@ def _throughput(about: Mapping[str, Any]) -> dict[str, int]:
 def _scaling(model: Model, design: Design) -> Iterator[Block]:
     """One target and one policy for every capacity of the table and its indexes."""
     scaled: dict[str, Any] = {}
-    for structure in design.structures:
+    for structure in (one for one in design.structures if one.kind != "lsi"):
         capacity = capacities(model, design)[structure.name]
         is_index = structure.kind == "gsi"
         place = f"${{{_TABLE}.name}}" + (f"/index/{structure.name}" if is_index else "")

@@ -37,12 +37,21 @@ def workbench(model: Model, design: Design) -> Mapping[str, str]:
         "Author": "keyplan",
         "DateCreated": date,
         "DateLastModified": date,
-        "Description": f"The model {model.name} on Amazon DynamoDB, designed by keyplan",
+        "Description": f"The model {model.name} on Amazon DynamoDB, designed by keyplan{_local(model, design)}",
         "AWSService": "Amazon DynamoDB",
         "Version": "3.0",
     }
     found = Workbench(model.name, metadata, [_table(model, design)])
     return {f"{table_name(model)}.workbench.json": write_workbench(found)}
+
+
+def _local(model: Model, design: Design) -> str:
+    """Local indexes in words: Workbench has none, and its files have no place for them."""
+    local = layout(model, design).local_indexes
+    if not local:
+        return ""
+    named = ", ".join(f"{index.name} ({PK}, {index.sk}; {index.projection})" for index in local)
+    return f". Local indexes, which Workbench does not show: {named}"
 
 
 def _table(model: Model, design: Design) -> Table:
@@ -103,7 +112,7 @@ def _attributes(place: Place) -> list[str]:
     names = [slot.attribute for slot in place.slots.values()]
     names += [TTL] if place.expires else []
     for index in place.indexes:
-        names += [index.place.pk, index.place.sk]
+        names += index.attributes
     return names
 
 
@@ -111,7 +120,7 @@ def _all_attributes(places: Layout) -> list[Attribute]:
     """Every attribute but the table's key, each once; of several types, the first."""
     found: dict[str, str] = {}
     for index in places.indexes:
-        found |= {f"{index.name}{PK}": "S", f"{index.name}{SK}": "S"}
+        found |= {name: "S" for name in (index.pk, index.sk) if name != PK}
     for place in places.places.values():
         if place.index is None:
             for slot in place.slots.values():

@@ -14,6 +14,7 @@ from keyplan.plan.view import Part, View
 MOST_SHARDS = 200
 MOST_IN_ONE_PARTITION = 1000
 """Rows of an entity that may be kept under one partition key in the table; beyond it, the key tells them apart."""
+INDEXES = ("gsi", "lsi")
 ATTRIBUTE_OVERHEAD = 3
 """An attribute's name is its path; the byte count of names is part of an item's size."""
 
@@ -41,9 +42,9 @@ def projection_of(model: Model, view: View) -> str:
 
 def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     """The view with the fewest shards that keep its hottest partition within the limits."""
-    if view.kind == "gsi" and any(part.cut in ("each", "words") for part in view.parts):
+    if view.kind in INDEXES and any(part.cut in ("each", "words") for part in view.parts):
         return Rejection("an item has one entry in an index")
-    if view.kind == "gsi" and projection_of(model, view) == "INCLUDE":
+    if view.kind in INDEXES and projection_of(model, view) == "INCLUDE":
         whole = facts.row_bytes + facts.key_bytes
         if ceil(whole / LIMITS.write_unit_bytes) == ceil(entry_bytes(view, facts) / LIMITS.write_unit_bytes):
             return Rejection("projecting whole items costs no more units")
@@ -62,6 +63,8 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     # A key that may be too long by its types' limits is allowed, and a value that makes it so is refused at the call.
     if facts.key_bytes > LIMITS.sort_key_bytes:
         return Rejection(f"its key takes {facts.key_bytes:.0f} B on average of {LIMITS.sort_key_bytes} B")
+    if view.kind == "lsi":
+        return view  # its partitions are those of the table
     units = max(1.0, ceil(size / LIMITS.write_unit_bytes))
     needed = ceil(facts.hottest_writes * units / LIMITS.partition_writes_per_second)
     if needed <= 1 or view.unique or view.embeds or not view.sort:

@@ -6,6 +6,7 @@ read it. An item has
 - `PK` and `SK`: a tag, and behind it the values of the view's partition and sort (`keys.py`),
 - an attribute for every path that the view holds, named by the path,
 - `GSI1PK`, `GSI1SK` …: the keys of its index entries, absent where it has none,
+- `LSI1SK` …: the sort keys of its entries in local indexes, which have its `PK`,
 - `ttl` beside `$expires`: the second after which DynamoDB may delete the item.
 
 Rows that a view embeds are items of their own below their parent's `SK` (`ORDER#`, `ORDER#ITEM#…`), so that one Query
@@ -38,7 +39,7 @@ PK, SK, TTL = "PK", "SK", "ttl"
 RECORD_TAG = "KEYPLAN"
 """The partition in which a table's own design is recorded; no view has it."""
 
-_RESERVED = re.compile(r"(PK|SK|ttl|GSI[0-9]+(PK|SK))_*")
+_RESERVED = re.compile(r"(PK|SK|ttl|GSI[0-9]+(PK|SK)|LSI[0-9]+SK)_*")
 
 Item = Mapping[str, dict[str, Any]]
 Row = dict[str, Any]
@@ -81,6 +82,8 @@ class Place:
     parts: tuple[str, ...]
     """The names of all parts, those of the partition first."""
     index: str | None = None
+    local: bool = False
+    """In an index over the table's own partition key."""
     indexes: list[IndexKey] = field(default_factory=list)
     """The index entries that an item has."""
     children: dict[str, Place] = field(default_factory=dict)
@@ -88,7 +91,7 @@ class Place:
 
     @property
     def pk(self) -> str:
-        return PK if self.index is None else f"{self.index}PK"
+        return PK if self.index is None or self.local else f"{self.index}PK"
 
     @property
     def sk(self) -> str:
@@ -140,22 +143,40 @@ class IndexKey:
     paths: frozenset[str]
     """What decides the key."""
 
-    def compose(self, entry: Entry) -> tuple[str, str] | None:
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that an item has for its entry alone."""
+        return (self.place.sk,) if self.place.local else (self.place.pk, self.place.sk)
+
+    def compose(self, entry: Entry) -> dict[str, dict[str, Any]] | None:
+        """The values of `attributes`, or None where the row has no entry."""
         values = self.values(entry)
         if values is None:
             return None
-        width = self.place.width
-        return self.place.partition.encode(values[:width]), self.place.sort.encode(values[width:])
+        place, width = self.place, self.place.width
+        found = {place.sk: {"S": place.sort.encode(values[width:])}}
+        if not place.local:
+            found[place.pk] = {"S": place.partition.encode(values[:width])}
+        return found
 
 
 @dataclass
 class Index:
-    """A global secondary index."""
+    """A global or local secondary index."""
 
     name: str
     projection: str
     attributes: tuple[str, ...]
     views: tuple[str, ...]
+    local: bool = False
+
+    @property
+    def pk(self) -> str:
+        return PK if self.local else f"{self.name}PK"
+
+    @property
+    def sk(self) -> str:
+        return f"{self.name}SK"
 
 
 @dataclass
@@ -165,6 +186,15 @@ class Layout:
     places: dict[tuple[str, tuple[str, ...]], Place]
     """By view and the roles that lead to an embed inside it."""
     indexes: tuple[Index, ...]
+    """Global ones first."""
+
+    @property
+    def global_indexes(self) -> tuple[Index, ...]:
+        return tuple(index for index in self.indexes if not index.local)
+
+    @property
+    def local_indexes(self) -> tuple[Index, ...]:
+        return tuple(index for index in self.indexes if index.local)
 
     @property
     def expires(self) -> bool:
@@ -181,14 +211,17 @@ def layout(model: Model, design: Design) -> Layout:
             for name in structure.views:
                 _table_places(model, design.views[name], _tags(structure, name), places)
     for structure in design.structures:
-        if structure.kind == "gsi":
+        if structure.kind in ("gsi", "lsi"):
             attributes: Any = structure.settings.get("attributes", ())
             projection = str(structure.settings["projection"])
-            indexes.append(Index(structure.name, projection, tuple(attributes), structure.views))
+            local = structure.kind == "lsi"
+            indexes.append(Index(structure.name, projection, tuple(attributes), structure.views, local))
             for name in structure.views:
                 view = design.views[name]
-                base = places[_base(design, view)]
+                base = places[_base(model, design, view)]
                 place = _index_place(model, view, _tags(structure, name), structure.name, projection)
+                if local:
+                    place.local, place.partition = True, base.partition
                 places[name, ()] = place
                 base.indexes.append(_index_key(model, view, place, base))
     return Layout(places, tuple(indexes))
@@ -207,15 +240,19 @@ def _tags(structure: Structure, view: str) -> Mapping[str, Any]:
     return found
 
 
-def _base(design: Design, view: View) -> tuple[str, tuple[str, ...]]:
+def _base(model: Model, design: Design, view: View) -> tuple[str, tuple[str, ...]]:
     """The view and embed whose items an index view is made from."""
     home, at = design.homes.get(view.entity, (view.base, ()))
     if home == view.base:
         return home, tuple(at)
-    if design.views[view.base].entity == view.entity:
+    base = design.views[view.base]
+    if base.entity == view.entity:
         return view.base, ()
-    embed = next(one for one in design.views[view.base].embeds if one.entity == view.entity)
-    return view.base, (embed.role,)
+    roles = model.entities[base.entity].roles
+    inside = [one.role for one in base.embeds if one.entity == view.entity]
+    paths = tuple(part.path for part in view.partition if part.ways == 1)
+    # A local index has the partition of its items, which tells two roles to the same entity apart.
+    return view.base, (next((role for role in inside if roles[role].columns == paths), inside[0]),)
 
 
 def _table_places(

@@ -5,12 +5,13 @@ Every view that we keep lies in the table. The partition key begins with a tag t
 Views that agree in the first tag share item collections.
 
 An index serves any number of entities, each once, so that as many are needed per projection as the entity with the
-most views of that projection has; `cost.couplings` counts them in the same way.
+most views of that projection has; `couplings.py` counts them in the same way. Local indexes have the table's `PK` and
+are counted apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from keyplan.engines.dynamodb.fit import projection_of
 from keyplan.engines.dynamodb.layout import RECORD_TAG, attribute_name
@@ -27,36 +28,42 @@ def pack(model: Model, views: Sequence[View]) -> tuple[Structure, ...]:
     """The table first, then its indexes."""
     kept = [view for view in views if not view.base]
     table = Structure(model.name, "table", tuple(view.name for view in kept), {"tags": tags(model, kept)})
-    indexes: list[tuple[str, list[View]]] = []
+    indexes: list[tuple[str, str, list[View]]] = []
+    for kind, most in (("gsi", LIMITS.global_indexes), ("lsi", LIMITS.local_indexes)):
+        found = list(_shelves(model, [view for view in views if view.base and view.kind == kind]))
+        if len(found) > most:
+            raise UnsupportedError(f"{model.name}: {len(found)} {kind}s are wanted, and dynamodb has {most} per table")
+        indexes += [(kind, projection, shelf) for projection, shelf in found]
+    return (table, *_structures(model, indexes))
+
+
+def _shelves(model: Model, views: Sequence[View]) -> Iterator[tuple[str, list[View]]]:
+    """The views of each index: of one projection, and of an entity one."""
     for projection in PROJECTIONS:
         shelves: list[list[View]] = []
         seen: dict[str, int] = {}
         for view in views:
-            if view.base and projection_of(model, view) == projection:
+            if projection_of(model, view) == projection:
                 number = seen[view.entity] = seen.get(view.entity, 0) + 1
                 if number > len(shelves):
                     shelves.append([])
                 shelves[number - 1].append(view)
-        indexes += [(projection, shelf) for shelf in shelves]
-    if len(indexes) > LIMITS.global_indexes:
-        raise UnsupportedError(
-            f"{model.name}: {len(indexes)} indexes are wanted, and dynamodb has {LIMITS.global_indexes} per table"
-        )
-    return (table, *_structures(model, indexes))
+        yield from ((projection, shelf) for shelf in shelves)
 
 
-def _structures(model: Model, indexes: Sequence[tuple[str, list[View]]]) -> list[Structure]:
-    included = [_included(views) if projection == "INCLUDE" else () for projection, views in indexes]
+def _structures(model: Model, indexes: Sequence[tuple[str, str, list[View]]]) -> list[Structure]:
+    included = [_included(views) if projection == "INCLUDE" else () for _, projection, views in indexes]
     while sum(map(len, included)) > LIMITS.included_attributes:
         # Whole items cost more than the attributes wanted, but they need not be named.
         largest = max(range(len(included)), key=lambda number: len(included[number]))
         included[largest] = ()
-    found = []
-    for number, ((projection, views), attributes) in enumerate(zip(indexes, included, strict=True), 1):
+    found: list[Structure] = []
+    for (kind, projection, views), attributes in zip(indexes, included, strict=True):
         settings: dict[str, object] = {"projection": projection, "tags": tags(model, views)}
         if projection == "INCLUDE":
             settings |= {"attributes": attributes} if attributes else {"projection": "ALL"}
-        found.append(Structure(f"GSI{number}", "gsi", tuple(view.name for view in views), settings))
+        name = f"{kind.upper()}{1 + sum(one.kind == kind for one in found)}"
+        found.append(Structure(name, kind, tuple(view.name for view in views), settings))
     return found
 
 

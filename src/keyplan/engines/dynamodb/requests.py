@@ -59,8 +59,10 @@ class DynamoDBReader(Reader):
     # Asking
 
     def ask(self, spans: Sequence[Span], limit: int | None, *, strong: bool) -> list[Ask]:
-        if strong and self._place.index is not None:
-            raise UnsupportedError(f"view '{self._place.view.name}': an index of dynamodb cannot be read strongly")
+        if strong and self._place.index is not None and not self._place.local:
+            raise UnsupportedError(
+                f"view '{self._place.view.name}': a global index of dynamodb cannot be read strongly"
+            )
         asks: list[Ask] = []
         keys: list[tuple[int, Span]] = []
         for number, span in enumerate(spans):

@@ -258,13 +258,11 @@ def _item(place: Place, edit: Edit) -> dict[str, Any]:
         if expires is not None:
             item[TTL] = {"N": str(expiry_seconds(expires))}
     for index in place.indexes:
-        key = _composed(place, index, values)
-        if key is not None:
-            item[index.place.pk], item[index.place.sk] = {"S": key[0]}, {"S": key[1]}
+        item |= _composed(place, index, values) or {}
     return item
 
 
-def _composed(place: Place, index: IndexKey, entry: Mapping[str, Any]) -> tuple[str, str] | None:
+def _composed(place: Place, index: IndexKey, entry: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
     try:
         return index.compose(entry)
     except KeyError as missing:
@@ -295,9 +293,9 @@ def _patch(place: Place, edit: Edit, use: Expression, body: dict[str, Any], term
     for index in place.indexes:
         if not index.paths & changed:
             continue
-        key = _composed(place, index, {**(edit.entry or {}), **edit.values})
-        assign(index.place.pk, None if key is None else {"S": key[0]})
-        assign(index.place.sk, None if key is None else {"S": key[1]})
+        key = _composed(place, index, {**(edit.entry or {}), **edit.values}) or {}
+        for attribute in index.attributes:
+            assign(attribute, key.get(attribute))
     for path, amount in edit.adds.items():
         slot = place.slots[path]
         name = use.name(slot.attribute)

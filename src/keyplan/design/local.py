@@ -1,0 +1,53 @@
+"""Local views: another order of the entries of a view of ours, under the same partition, kept by the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from keyplan.design.match import child_view
+from keyplan.design.required import homes_inside, is_home
+from keyplan.engines.base import Kind
+from keyplan.engines.work import LinearRow
+from keyplan.model.model import Model
+from keyplan.plan.view import Part, View
+
+Base = tuple[str, tuple[str, ...]]
+"""A view, and the roles that lead to an embed inside it."""
+
+
+def bases_of(model: Model, kinds: Mapping[str, Kind], local: View, views: Iterable[View]) -> list[Base]:
+    """The homes over whose entries a local view can be kept: whole rows under the same partition."""
+    same = (base for base, partition in _homes(model, kinds, local.entity, views) if partition == local.partition)
+    return list(same)
+
+
+def _homes(
+    model: Model, kinds: Mapping[str, Kind], entity: str, views: Iterable[View]
+) -> Iterator[tuple[Base, tuple[Part, ...]]]:
+    for view in views:
+        if view.entity == entity:
+            if is_home(model, kinds, view) and view.sort:
+                yield (view.name, ()), view.partition
+        elif entity in homes_inside(model, view):
+            for embed in view.embeds:
+                if embed.entity == entity:
+                    yield (view.name, (embed.role,)), child_view(model, view, (embed.role,)).partition
+
+
+def under_partitions(model: Model, kinds: Mapping[str, Kind], local: View, views: Iterable[View]) -> list[View]:
+    """The local view under each partition that a home has for it, shards included; empty if there is no home."""
+    found = dict.fromkeys(
+        partition
+        for _, partition in _homes(model, kinds, local.entity, views)
+        if tuple(part for part in partition if part.ways == 1) == local.partition
+    )
+    return [replace(local, partition=partition) for partition in found]
+
+
+def base_rows(model: Model, kinds: Mapping[str, Kind], views: Mapping[str, View]) -> Iterator[LinearRow]:
+    """No local view without a base."""
+    for name, view in views.items():
+        if kinds[view.kind].local:
+            bases = bases_of(model, kinds, view, views.values())
+            yield LinearRow({name: 1.0, **{base: -1.0 for base, _ in bases}}, high=0.0)

@@ -1,0 +1,73 @@
+"""What the views of a table have to share: so many indexes, and, once one of them is local, 10 GB per partition key.
+
+One index serves every entity once, so that what counts is the entity with the most views of a projection, as in `pack`;
+each further index costs a little, so that as few as possible are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from keyplan.engines.dynamodb.fit import entry_bytes, projection_of
+from keyplan.engines.dynamodb.limits import LIMITS
+from keyplan.engines.dynamodb.pack import PROJECTIONS, partition_tag
+from keyplan.engines.work import Couplings, LinearRow, ViewFacts
+from keyplan.model.model import Model
+from keyplan.plan.view import View
+
+INDEX_COST = {"gsi": 0.1, "lsi": 0.2}
+"""Dollars a month that an index is thought to cost by being there, so that equal designs have fewer of them.
+
+A local one limits every partition of the table and stays as long as the table does: on a tie it is not taken."""
+HAS_LOCAL = "local"
+"""The variable that says whether the table has a local index at all."""
+
+
+def couplings(model: Model, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Couplings:
+    """At most 20 global and 5 local indexes, and no large item collection beside a local one."""
+    variables: dict[str, tuple[float, float, bool]] = {}
+    rows: list[LinearRow] = []
+    for kind, most in (("gsi", LIMITS.global_indexes), ("lsi", LIMITS.local_indexes)):
+        mine = [view for view in views if view.kind == kind]
+        counts = {f"{kind}.{projection}": (INDEX_COST[kind], float(most), True) for projection in PROJECTIONS}
+        variables |= counts if mine else {}
+        rows += [LinearRow(dict.fromkeys(counts, 1.0), high=float(most))] if mine else []
+        rows += _counted(model, kind, mine)
+    local = [view.name for view in views if view.kind == "lsi"]
+    if local:
+        variables[HAS_LOCAL] = (0.0, 1.0, True)
+        rows += [LinearRow({name: 1.0, HAS_LOCAL: -1.0}, high=0.0) for name in local]
+        rows += _collections(model, views, facts)
+    return Couplings(variables, rows)
+
+
+def _counted(model: Model, kind: str, views: Sequence[View]) -> Iterator[LinearRow]:
+    for entity in dict.fromkeys(view.entity for view in views):
+        for projection in PROJECTIONS:
+            mine = [v.name for v in views if v.entity == entity and projection_of(model, v) == projection]
+            if mine:
+                yield LinearRow({**dict.fromkeys(mine, 1.0), f"{kind}.{projection}": -1.0}, high=0.0)
+
+
+def _collections(model: Model, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Iterator[LinearRow]:
+    """Per partition tag, what shares its item collections: together below 10 GB if the table has a local index.
+
+    With M the sum of all of them: sum + M * has local <= 1 + M.
+    """
+    gathered: dict[str, dict[str, float]] = {}
+    for view in views:
+        if view.kind != "gsi":
+            share = largest_collection(view, facts[view.name]) / LIMITS.partition_bytes
+            gathered.setdefault(partition_tag(model, view), {})[view.name] = share
+    for shares in gathered.values():
+        most = sum(shares.values())
+        if most > 1:
+            yield LinearRow({**shares, HAS_LOCAL: most}, high=1 + most)
+
+
+def largest_collection(view: View, facts: ViewFacts) -> float:
+    """The bytes that a view puts under its largest partition key."""
+    size = entry_bytes(view, facts)
+    for chain, embed in facts.embeds.items():
+        size += entry_bytes(view, facts, tuple(chain.split("."))) * embed.most_per_parent
+    return size * facts.hottest_rows
