@@ -42,14 +42,13 @@ def is_provisioned(design: Design) -> bool:
 
 
 def capacities(model: Model, design: Design) -> dict[str, Capacity]:
-    """Per structure, the table first; each figure leaves the headroom that autoscaling aims at."""
-    sums = {(one.name, unit): [0.0, 0.0, 0.0] for one in design.structures for unit in (READ, WRITE)}
+    """Per structure that has some, the table first; each figure leaves the headroom that autoscaling aims at."""
+    scaled = [one for one in design.structures if one.kind != "lsi"]
+    sums = {(one.name, unit): [0.0, 0.0, 0.0] for one in scaled for unit in (READ, WRITE)}
     for structure, unit, units, traffic in _loads(model, design):
         for place, rate in enumerate(_rates(traffic)):
             sums[structure, unit][place] += units * rate
-    return {
-        one.name: Capacity(_range(sums[one.name, READ]), _range(sums[one.name, WRITE])) for one in design.structures
-    }
+    return {one.name: Capacity(_range(sums[one.name, READ]), _range(sums[one.name, WRITE])) for one in scaled}
 
 
 def _loads(model: Model, design: Design) -> Iterator[tuple[str, str, float, Traffic]]:

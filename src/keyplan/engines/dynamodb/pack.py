@@ -29,10 +29,12 @@ def pack(model: Model, views: Sequence[View]) -> tuple[Structure, ...]:
     kept = [view for view in views if not view.base]
     table = Structure(model.name, "table", tuple(view.name for view in kept), {"tags": tags(model, kept)})
     indexes: list[tuple[str, str, list[View]]] = []
-    for kind, most in (("gsi", LIMITS.global_indexes), ("lsi", LIMITS.local_indexes)):
+    for kind, scope, most in (("gsi", "global", LIMITS.global_indexes), ("lsi", "local", LIMITS.local_indexes)):
         found = list(_shelves(model, [view for view in views if view.base and view.kind == kind]))
         if len(found) > most:
-            raise UnsupportedError(f"{model.name}: {len(found)} {kind}s are wanted, and dynamodb has {most} per table")
+            raise UnsupportedError(
+                f"{model.name}: {len(found)} {scope} indexes are wanted, and dynamodb has {most} per table"
+            )
         indexes += [(kind, projection, shelf) for projection, shelf in found]
     return (table, *_structures(model, indexes))
 
