@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keyplan.design.facts import Facts
+from keyplan.design.statistics import Statistics
 from keyplan.engines.dynamodb.cost import cost_model
 from keyplan.engines.dynamodb.fit import projection_of
 from keyplan.engines.dynamodb.layout import attribute_name, layout
@@ -102,18 +104,20 @@ def test_an_index_that_would_name_too_many_attributes_projects_all() -> None:
 
 def test_too_many_indexes() -> None:
     views = [replace(BY_STATUS, name=f"view {number}") for number in range(21)]
-    with pytest.raises(UnsupportedError, match="21 indexes"):
+    with pytest.raises(UnsupportedError, match="21 global indexes"):
         pack(MODEL, (ORDERS, *views))
 
 
 GSIS = st.lists(st.sampled_from([BY_STATUS, BY_DAY, NOTES_BY_LINE, replace(NOTES_BY_LINE, partition=parts("text"))]))
 
 
+@pytest.mark.parametrize(("kind", "most"), [("gsi", 20), ("lsi", 5)])
 @given(GSIS)
-def test_packing_needs_what_the_cost_model_counts(chosen: list[View]) -> None:
+def test_packing_needs_what_the_cost_model_counts(kind: str, most: int, chosen: list[View]) -> None:
     """The program pays for the largest number of views of one entity per projection, and packing gets by with it."""
-    views = [replace(view, name=f"view {number}") for number, view in enumerate(chosen[:20])]
-    couplings = cost_model(MODEL).couplings(views, {})
+    views = [replace(view, name=f"view {number}", kind=kind) for number, view in enumerate(chosen[:most])]
+    facts = Facts(MODEL, Statistics(MODEL))
+    couplings = cost_model(MODEL).couplings(views, {view.name: facts.of(view) for view in views})
     least = dict.fromkeys(couplings.variables, 0.0)
     for row in couplings.rows:
         mine = [name for name in row.coefficients if name in least]
@@ -122,7 +126,7 @@ def test_packing_needs_what_the_cost_model_counts(chosen: list[View]) -> None:
     indexes = pack(MODEL, (ORDERS, *views))[1:]
     for projection in ("ALL", "INCLUDE", "KEYS_ONLY"):
         found = [one for one in indexes if projection_of(MODEL, views[int(one.views[0][5:])]) == projection]
-        assert len(found) == least.get(f"indexes.{projection}", 0)
+        assert len(found) == least.get(f"{kind}.{projection}", 0)
     for one in indexes:
         entities = [views[int(name[5:])].entity for name in one.views]
         assert len(set(entities)) == len(entities)
