@@ -14,7 +14,7 @@ from keyplan.design.goals import Goal, Heat, goal_p99
 from keyplan.design.local import base_rows, under_partitions
 from keyplan.design.lookups import all_needs, write_lookups
 from keyplan.design.maintain import Maintenance, Upkeep
-from keyplan.design.match import match
+from keyplan.design.match import key_shape, match_key
 from keyplan.design.needs import need_of_pattern, rank_target_need, whole_row
 from keyplan.design.options import Options
 from keyplan.design.problem import Problem, Root
@@ -140,7 +140,8 @@ def _fitted(
 ) -> tuple[dict[str, View], dict[str, ViewFacts]]:
     views: dict[str, View] = {}
     found: dict[str, ViewFacts] = {}
-    needs = [(pattern, need_of_pattern(model, pattern)) for pattern in model.patterns.values()]
+    needs = [(heat_of(statistics, pattern), need_of_pattern(model, pattern)) for pattern in model.patterns.values()]
+    hottest: dict[tuple[object, ...], float] = {}
     # Local views come last: their partitions are those of the views that they are kept over.
     for view in sorted(candidates, key=lambda view: kinds[view.kind].local):
         if kinds[view.kind].local:
@@ -151,13 +152,16 @@ def _fitted(
                     views[name] = replace(form, name=name)
                     found[name] = known
             continue
-        readers = 0.0
-        for pattern, need in needs:
-            if need.entity == view.entity and need.fold is None and not view.measures:
-                used = match(model, statistics, kinds[view.kind], view, need)
-                if used is not None and not used.scan:
-                    heat = heat_of(statistics, pattern)
-                    readers = max(readers, heat.per_second * heat.share)
+        shape = key_shape(view)
+        if shape not in hottest:
+            used = (
+                heat.per_second * heat.share
+                for heat, need in needs
+                if need.entity == view.entity and need.fold is None
+                if (key := match_key(model, statistics, kinds[view.kind], view, need)) and not key.scan
+            )
+            hottest[shape] = max(used, default=0.0)
+        readers = hottest[shape]
         fitted = costs.fit(view, facts.of(view, readers))
         if isinstance(fitted, Rejection):
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from keyplan.design.statistics import ASSUMED_WORDS, CUT_SECONDS, Statistics, peak_rate
 from keyplan.engines.work import EmbedFacts, ViewFacts
@@ -36,12 +37,26 @@ def marks_of(model: Model, view: View) -> list[Path]:
     return [path for path in paths if path.roles]
 
 
+@dataclass(frozen=True)
+class _KeyFacts:
+    rows: float
+    partitions: float
+    bytes: float
+    hottest: float
+    """The share of the entries that the largest partition holds."""
+    writes: float
+    """Peak entries written per second in the hottest partition."""
+
+
 class Facts:
     """Works out `ViewFacts`."""
 
     def __init__(self, model: Model, statistics: Statistics) -> None:
         self.model = model
         self.statistics = statistics
+        self._keys: dict[tuple[object, ...], _KeyFacts] = {}
+        self._bytes: dict[tuple[str, str], tuple[float, float]] = {}
+        self._row_bytes: dict[str, float] = {}
 
     def multiplicity(self, view: View) -> float:
         """Entries per row: one, but for a set's elements or a text's words."""
@@ -84,18 +99,13 @@ class Facts:
 
     def of(self, view: View, readers: float = 0.0) -> ViewFacts:
         """The facts of one view; `readers` is the peak rate of the requests that may read it, by hottest share."""
-        statistics, model, entity = self.statistics, self.model, view.entity
-        rows = statistics.rows(entity) * self.share(view) * self.multiplicity(view)
-        if view.measures:
-            rows = min(rows, self.distinct(entity, view.parts))
-        partitions = min(rows, self.distinct(entity, view.partition)) if view.partition else 1.0
-        hottest = self.hottest_share(view)
+        entity = view.entity
+        key = self._key(view)
         values: dict[str, float] = {}
         most = 0.0
         for text in view.holds:
-            path = path_of(text, model, entity)
-            values[text] = statistics.bytes(entity, path)
-            most += most_bytes(model.column(entity, path).type)
+            values[text], largest = self._value_bytes(entity, text)
+            most += largest
         for measure in view.measures:
             values[measure.name] = 8.0
         if view.measures:
@@ -103,23 +113,55 @@ class Facts:
         embeds: dict[str, EmbedFacts] = {}
         for embed in view.embeds:
             self._embed(entity, embed, "", 1.0, 1.0, embeds)
-        writes = 0.0
-        usual = self.write_share(view)
-        for write, times in statistics.written(entity):
-            writes += peak_rate(write.traffic) * times * max(write.traffic.top or 0.0, usual)
+        if entity not in self._row_bytes:
+            stored = self.model.entities[entity].stored
+            self._row_bytes[entity] = sum(self._value_bytes(entity, column)[0] for column in stored)
         return ViewFacts(
-            rows,
-            max(1.0, partitions),
-            self.key_bytes(entity, view.parts),
+            key.rows,
+            key.partitions,
+            key.bytes,
             values,
             most,
-            max(1.0, rows * hottest),
-            writes * min(1.0, self.share(view) * self.multiplicity(view) if not view.where else 1.0),
+            max(1.0, key.rows * key.hottest),
+            key.writes,
             readers,
             embeds,
-            hottest,
-            sum(statistics.bytes(entity, Path((), column)) for column in model.entities[entity].stored),
+            key.hottest,
+            self._row_bytes[entity],
             self.marked_bytes(view),
+        )
+
+    def _value_bytes(self, entity: str, text: str) -> tuple[float, float]:
+        """Average and largest bytes of a path."""
+        found = self._bytes.get((entity, text))
+        if found is None:
+            path = path_of(text, self.model, entity)
+            found = self.statistics.bytes(entity, path), most_bytes(self.model.column(entity, path).type)
+            self._bytes[(entity, text)] = found
+        return found
+
+    def _key(self, view: View) -> _KeyFacts:
+        """What follows from the key alone: views differ more often in what they hold."""
+        shape = (view.entity, view.partition, view.sort, view.where, bool(view.measures))
+        found = self._keys.get(shape)
+        if found is None:
+            found = self._keys[shape] = self._key_facts(view)
+        return found
+
+    def _key_facts(self, view: View) -> _KeyFacts:
+        entity = view.entity
+        share, multiplicity = self.share(view), self.multiplicity(view)
+        rows = self.statistics.rows(entity) * share * multiplicity
+        if view.measures:
+            rows = min(rows, self.distinct(entity, view.parts))
+        partitions = min(rows, self.distinct(entity, view.partition)) if view.partition else 1.0
+        writes = 0.0
+        usual = self.write_share(view)
+        for write, times in self.statistics.written(entity):
+            writes += peak_rate(write.traffic) * times * max(write.traffic.top or 0.0, usual)
+        writes *= min(1.0, share * multiplicity if not view.where else 1.0)
+        return _KeyFacts(
+            rows, max(1.0, partitions), self.key_bytes(entity, view.parts), self.hottest_share(view), writes
         )
 
     def marked_bytes(self, view: View) -> float:

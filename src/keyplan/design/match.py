@@ -66,12 +66,39 @@ def child_view(model: Model, view: View, at: tuple[str, ...]) -> View:
     return replace(seen, holds=embed.holds, embeds=embed.embeds, where=())
 
 
+@dataclass(frozen=True)
+class KeyMatch:
+    """What a key alone does for a need, whatever the entries under it hold: shared by all views with that key."""
+
+    used: tuple[Condition, ...]
+    left: tuple[Condition, ...]
+    order: tuple[Order, ...]
+    ordered: bool
+    descending: bool
+    get: bool
+    scan: bool
+    spans: float
+    entries: float
+    most: float
+    at_least: float
+
+
+def key_shape(view: View) -> tuple[object, ...]:
+    """What `match_key` depends on: views with equal shapes match alike."""
+    return (view.kind, view.entity, view.partition, view.sort, view.where, bool(view.measures))
+
+
 def match(
     model: Model, statistics: Statistics, kind: Kind, view: View, need: Need, at: tuple[str, ...] = ()
 ) -> Match | None:
     """How the view answers the need, or None if it cannot."""
-    whole = view
-    view = child_view(model, view, at)
+    seen = child_view(model, view, at)
+    found = match_key(model, statistics, kind, seen, need)
+    return None if found is None else match_contents(model, statistics, kind, view, need, at, seen, found)
+
+
+def match_key(model: Model, statistics: Statistics, kind: Kind, view: View, need: Need) -> KeyMatch | None:
+    """How the view's key answers the need, or None if it cannot; of an embed, the view as its rows see it."""
     if view.entity != need.entity or view.measures or (need.strong and not kind.strong):
         return None
     if not set(view.where) <= set(need.given):
@@ -97,29 +124,47 @@ def match(
     left = [condition for condition in conditions if condition not in used]
     # A search is answered by its first word only, and buckets are wider than their range: test both again.
     left += [condition for condition in used if condition.op == "search"]
-    held = _held(model, kind, view)
-    inside = tuple(condition for condition in left if _paths(condition) <= held)
-    outside = tuple(condition for condition in left if not _paths(condition) <= held)
     # Part of the conditions never finds fewer rows than all of them, which may name a single one.
     least = max(need.at_least, 1.0) if statistics.fixes_one_row(need.entity, need.given) else need.at_least
     entries = statistics.matched(need.entity, (*used, *view.where), least)
-    rows = statistics.matched(need.entity, (*used, *view.where, *inside), least)
+    most = statistics.most_matched(need.entity, (*used, *view.where))
+    return KeyMatch(tuple(used), tuple(left), order, ordered, descending, get, scan, bound.spans, entries, most, least)
+
+
+def match_contents(
+    model: Model,
+    statistics: Statistics,
+    kind: Kind,
+    view: View,
+    need: Need,
+    at: tuple[str, ...],
+    seen: View,
+    key: KeyMatch,
+) -> Match:
+    """The rest of a match: what the entries hold of what is asked for. `seen` is the view as the rows there see it."""
+    held = _held(model, kind, seen)
+    inside = tuple(condition for condition in key.left if _paths(condition) <= held)
+    outside = tuple(condition for condition in key.left if not _paths(condition) <= held)
+    rows = key.entries
+    if inside:
+        rows = min(rows, statistics.matched(need.entity, (*key.used, *seen.where, *inside), key.at_least))
+    missing = tuple(text for text in need.wants if text not in held)
     return Match(
-        whole,
+        view,
         at,
-        tuple(used),
+        key.used,
         inside,
         outside,
-        tuple(text for text in need.wants if text not in held),
-        order,
-        ordered,
-        descending,
-        get,
-        scan,
-        bound.spans,
-        entries,
-        statistics.most_matched(need.entity, (*used, *view.where)),
-        min(rows, entries),
+        missing,
+        key.order,
+        key.ordered,
+        key.descending,
+        key.get,
+        key.scan,
+        key.spans,
+        key.entries,
+        key.most,
+        rows,
     )
 
 

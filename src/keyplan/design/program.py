@@ -11,6 +11,7 @@ min  sum_v fixed_v x_v + sum_o rate cost_o y_o + transaction premiums
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from keyplan.design.goals import Goal
@@ -172,23 +173,36 @@ def _premiums(problem: Problem, linear: Linear) -> None:
                 linear.costs[linear.columns[name]] += problem.touch_cost(write, name)
             continue
         alone = {name: _always_alone(problem, write, name) for name in touched}
+        some = _always_one_of(problem, alone)
         premium = linear.variable(f"p.{write}", 0.0, integer=True)
+        shared = []
         for name in touched:
             column = linear.columns[name]
-            if not alone[name]:
-                # By itself it touches two entries, so choosing it makes a transaction.
+            cost = problem.touch_cost(write, name)
+            if not alone[name] or (some and name not in some):
+                # By itself, or with the one that is always there, it touches two entries: it makes a transaction.
                 linear.row({premium: 1.0, column: -1.0}, low=0.0)
-        singles = [name for name in touched if alone[name]]
+                linear.costs[column] += cost
+            elif cost > 0:
+                both = linear.variable(f"q.{write}.{name}", cost)
+                linear.row({both: 1.0, premium: -1.0, column: -1.0}, low=-1.0)
+                shared.append(both)
+        if some and len(shared) == len(some):
+            linear.row({premium: -1.0, **dict.fromkeys(shared, 1.0)}, low=0.0)
+        singles = [name for name in touched if (name in some if some else alone[name])]
         for left in range(len(singles)):
             for right in range(left + 1, len(singles)):
                 row = {premium: 1.0, linear.columns[singles[left]]: -1.0, linear.columns[singles[right]]: -1.0}
                 linear.row(row, low=-1.0)
-        for name in touched:
-            cost = problem.touch_cost(write, name)
-            if cost <= 0:
-                continue
-            both = linear.variable(f"q.{write}.{name}", cost)
-            linear.row({both: 1.0, premium: -1.0, linear.columns[name]: -1.0}, low=-1.0)
+
+
+def _always_one_of(problem: Problem, alone: Mapping[str, bool]) -> set[str]:
+    """The smallest list of views of which a design has one at least, and each of which the write touches once.
+
+    It makes the program's relaxation tight: any other view that the write touches is then the second one.
+    """
+    lists = [set(names) for _, names in problem.required if all(alone.get(name) for name in names)]
+    return min(lists, key=lambda names: (len(names), sorted(names)), default=set())
 
 
 def _always_alone(problem: Problem, write: str, name: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from keyplan.design.match import Match, match
+from keyplan.design.match import KeyMatch, Match, child_view, key_shape, match_contents, match_key
 from keyplan.design.needs import (
     Need,
     Tree,
@@ -58,6 +58,17 @@ class Way:
     rows: float
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where rows of an entity are: a view, or an embed in it; `seen` is the view as those rows see it."""
+
+    view: View
+    at: tuple[str, ...]
+    seen: View
+    shape: int
+    """Equal for places whose keys answer every need alike."""
+
+
 class Ways:
     """Finds the ways of one design problem, each need's once."""
 
@@ -75,14 +86,15 @@ class Ways:
         self.kinds = kinds
         self.costs = costs
         self.facts = facts
-        self._places: dict[str, list[tuple[View, tuple[str, ...]]]] = {name: [] for name in model.entities}
+        self._places: dict[str, list[Place]] = {name: [] for name in model.entities}
+        shapes: dict[tuple[object, ...], int] = {}
         for view in views:
             if view.measures:
                 continue
-            self._places[view.entity].append((view, ()))
-            for at, embed in view.nested():
-                if embed.limit is None:
-                    self._places[embed.entity].append((view, at))
+            for at in ((), *(at for at, embed in view.nested() if embed.limit is None)):
+                seen = child_view(model, view, at)
+                shape = shapes.setdefault(key_shape(seen), len(shapes))
+                self._places[seen.entity].append(Place(view, at, seen, shape))
         self._prepared: dict[Need, tuple[list[Way], list[str]]] = {}
 
     def of(self, need: Need) -> tuple[list[Way], list[str]]:
@@ -90,17 +102,22 @@ class Ways:
         if need not in self._prepared:
             ways: list[Way] = []
             refused: list[str] = []
-            for view, at in self._places[need.entity]:
-                way = self._way(need, view, at, refused)
+            keys: dict[int, KeyMatch | None] = {}
+            for place in self._places[need.entity]:
+                if place.shape not in keys:
+                    kind = self.kinds[place.view.kind]
+                    keys[place.shape] = match_key(self.model, self.statistics, kind, place.seen, need)
+                key = keys[place.shape]
+                way = None if key is None else self._way(need, place, key, refused)
                 if way is not None:
                     ways.append(way)
             self._prepared[need] = (ways, refused)
         return self._prepared[need]
 
-    def _way(self, need: Need, view: View, at: tuple[str, ...], refused: list[str]) -> Way | None:
-        found = match(self.model, self.statistics, self.kinds[view.kind], view, need, at)
-        if found is None:
-            return None
+    def _way(self, need: Need, place: Place, key: KeyMatch, refused: list[str]) -> Way | None:
+        view, at = place.view, place.at
+        kind = self.kinds[view.kind]
+        found = match_contents(self.model, self.statistics, kind, view, need, at, place.seen, key)
         if any(self.model.is_many(need.entity, c.path.roles) for c in (*found.filter, *found.left)):
             return None
         facts = self.facts[view.name]
