@@ -31,6 +31,10 @@ SIZE_BIAS = 1.25
 MANY_MORE = 3.0
 """Where a pattern states its `rows`, a slow call is taken to match this many times as many."""
 
+WALK_BYTES = 1_000_000
+"""Entries that no condition on the key narrows down may be filtered for a page up to so many bytes: beyond it is a
+scan, whatever it is called."""
+
 
 @dataclass(frozen=True)
 class Extra:
@@ -130,6 +134,11 @@ class Ways:
         if found.scan and not self.costs.scans(facts, most):
             refused.append(f"only a scan of {facts.rows:.3g} rows of '{need.entity}' would find them")
             return None
+        size = self.costs.entry_bytes(view, facts, at)
+        filtered = found.filter or found.left
+        if filtered and not found.given and not found.get and entries * size > WALK_BYTES and not found.scan:
+            refused.append(f"only walking through {entries:.3g} rows of '{need.entity}' would find them")
+            return None
         lacking = self._lacking(need, found, rows)
         children = self._children(need, found, rows)
         if lacking is None or children is None:
@@ -142,7 +151,7 @@ class Ways:
             found.spans,
             1.0 if found.get else entries / found.spans,
             1.0 if found.get else most,
-            self.costs.entry_bytes(view, facts, at),
+            size,
             need.strong,
             not found.missing and set(need.wants) <= set(view.holds),
             found.scan,
