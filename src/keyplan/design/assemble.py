@@ -73,7 +73,8 @@ class Assembly:
             len(problem.views),
             seconds,
             problem.costs.per_second,
-            problem.structure_cost * len(views) + coupling_cost(problem.couplings, set(self.solution.chosen)),
+            sum(problem.carrying[name] for name in self.chosen)
+            + coupling_cost(problem.couplings, set(self.solution.chosen)),
         )
         return Design(
             self.model.name,
@@ -398,7 +399,7 @@ class Assembly:
             size = problem.costs.entry_bytes(view, facts) * facts.rows
             for chain, embed in facts.embeds.items():
                 size += problem.costs.entry_bytes(view, facts, tuple(chain.split("."))) * embed.per_parent * facts.rows
-            cost = problem.fixed_cost(name) - problem.structure_cost
+            cost = problem.fixed_cost(name) - problem.carrying[name]
             found[self.names[name]] = ViewFigures(
                 facts.rows, size, facts.partitions, cost, tuple(users[name]), problem.costs.keep(view, facts)
             )

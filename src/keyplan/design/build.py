@@ -83,7 +83,7 @@ def build_problem(
         required,
         _together(costs, couplings, model, views, upkeep, required),
         {name: _several_rows(statistics, engine.kinds, write) for name, write in model.writes.items()},
-        _structure_cost(costs),
+        _carrying(model, engine.kinds, costs, views),
     )
     whole = {name: options.root(whole_row(model, name), None) for name in model.entities}
     return Built(problem, statistics, facts, options, unserved, whole, names, couplings)
@@ -122,9 +122,19 @@ def _together(
     return Couplings(couplings.variables, rows)
 
 
-def _structure_cost(costs: CostModel) -> float:
-    """A cent a month, or a hundredth of a millisecond per second: enough to break ties against clutter."""
-    return 0.01 if costs.per_second > 1 else 1e-5
+def _carrying(model: Model, kinds: Mapping[str, Kind], costs: CostModel, views: Mapping[str, View]) -> dict[str, float]:
+    """A cent a month, or a hundredth of a millisecond per second: enough to break ties against clutter.
+
+    Somewhat more where rows do not live under their own key but are only indexed by it, or kept elsewhere.
+    """
+    cost = 0.01 if costs.per_second > 1 else 1e-5
+    found = {}
+    for name, view in views.items():
+        key = model.entities[view.entity].key
+        own = [part.path for part in view.parts if part.ways == 1] == list(key)
+        plain = bool(view.measures) or view.unique or own != kinds[view.kind].kept_by_engine
+        found[name] = cost if plain else cost * 1.1
+    return found
 
 
 # views

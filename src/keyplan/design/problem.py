@@ -54,8 +54,8 @@ class Problem:
     couplings: Couplings
     several_rows: Mapping[str, bool]
     """Per write: whether one call writes several rows anyway."""
-    structure_cost: float = 0.0
-    """A small carrying cost per structure, so that nothing useless is kept."""
+    carrying: Mapping[str, float] = field(default_factory=dict)
+    """A small cost per view, so that nothing useless is kept and ties are broken for keys that people expect."""
     _fixed: dict[str, float] = field(default_factory=dict, init=False, repr=False)
     _touches: dict[str, dict[str, Touched]] = field(default_factory=dict, init=False, repr=False)
 
@@ -64,7 +64,7 @@ class Problem:
         if name in self._fixed:
             return self._fixed[name]
         view = self.views[name]
-        total = self.costs.keep(view, self.facts[name]) + self.structure_cost
+        total = self.costs.keep(view, self.facts[name]) + self.carrying.get(name, 0.0)
         for write, rate in self.rates.items():
             for part in self.upkeep.get((write, name), ()):
                 total += part.cost.cost * rate * self.costs.per_second
