@@ -49,7 +49,7 @@ lint: $(VENV)/dev.stamp
 # What one runs all the time: the tests of every layer, some generated programs and designs, the shape of the whole.
 # Not the hand-written conformance cases, faults, examples and documentation, nor what is marked `thorough`.
 QUICK := tests/unit tests/cli tests/engines/sqlite tests/conformance/test_generated.py \
-	tests/test_architecture.py tests/test_public_api.py tests/test_registries.py tests/test_startup.py
+	tests/test_architecture.py tests/test_compose.py tests/test_public_api.py tests/test_registries.py tests/test_startup.py
 
 check: lint
 	KEYPLAN_PROGRAMS=20 KEYPLAN_DESIGNS=5 $(BIN)/pytest -q -n $(JOBS) --engine sqlite -m "not thorough" $(QUICK)

@@ -190,9 +190,10 @@ class MemoryPort:
     def row(self, search: Search, key: tuple[Any, ...], entry: Row) -> Row:
         view = self.design.views[search.view]
         row = {path: entry.get(path) for path in search.takes}
-        if view.measures:
-            names = [str(part).removesuffix(" desc") for part in view.parts]
-            row |= {name: value for name, value in zip(names, key, strict=True) if name in search.takes}
+        for part, value in zip(view.parts, key, strict=False):
+            name = str(part).removesuffix(" desc")
+            if name in search.takes and (view.measures or part.cut in ("each", "words")):
+                row[name] = value
         for role, select in search.along.items():
             at = (*search.at, role)
             width = len(key)
