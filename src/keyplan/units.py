@@ -149,6 +149,11 @@ def format_count(number: float) -> str:
     return _plain(number)
 
 
+def format_about(number: float) -> str:
+    """Three digits of it: 31536000 is `31.5M`."""
+    return format_count(float(f"{number:.3g}"))
+
+
 def format_duration(milliseconds: float) -> str:
     """The largest unit that divides it: 5400000 is `90m`."""
     for unit, size in reversed(DURATION_UNITS.items()):

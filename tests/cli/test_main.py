@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 import keyplan as api
-from keyplan.cli.main import COMMANDS
+from keyplan.cli.main import COMMANDS, main
+from keyplan.cli.output import design_text
 from tests.cli.conftest import Keyplan, assert_fails
 
 
@@ -49,11 +53,12 @@ def test_unknown_command(keyplan: Keyplan) -> None:
 
 
 def test_unknown_option(keyplan: Keyplan) -> None:
-    assert_fails(keyplan("design", "--nope"), "keyplan design: no such option…")
+    assert_fails(keyplan("design", "--nope"), "keyplan design: no such option…; see 'keyplan design --help'")
+    assert_fails(keyplan("--nope"), "keyplan: no such option…; see 'keyplan --help'")
 
 
 def test_missing_argument(keyplan: Keyplan) -> None:
-    assert_fails(keyplan("design"), "keyplan design: missing…")
+    assert_fails(keyplan("design"), "keyplan design: missing…; see 'keyplan design --help'")
 
 
 def test_an_error_nobody_foresaw_is_one_line(keyplan: Keyplan, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,6 +79,76 @@ def test_ctrl_c_is_one_line(keyplan: Keyplan, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(api, "json_schema", interrupted, raising=False)
     assert_fails(keyplan("schema"), "keyplan: interrupted; what was done so far is kept")
+
+
+EARLY = """
+import sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "{name}":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["keyplan", "schema"]
+from keyplan.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "said"),
+    [
+        ("click", 130, ""),
+        ("keyplan.cli.main", 130, ""),
+        ("keyplan.cli.schema", 2, "keyplan: interrupted; what was done so far is kept\n"),
+    ],
+)
+def test_ctrl_c_while_it_is_imported_is_no_traceback(name: str, code: int, said: str) -> None:
+    program = EARLY.replace("{name}", name)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
+
+
+def test_ctrl_c_before_a_command_is_known_is_one_line(keyplan: Keyplan, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "parse_args", interrupted)
+    assert_fails(keyplan("schema"), "keyplan: interrupted; what was done so far is kept")
+
+
+def test_what_was_assumed_is_said_once(keyplan: Keyplan) -> None:
+    text = "keyplan: 1\nname: m\nentities: {A: {fields: {a: 'int, key'}}}\npatterns: {p: {find: A, where: 'a = :a'}}\n"
+    Path("m.yaml").write_text(text)
+    designed = keyplan("design", "m.yaml", "--engine", "sqlite")
+    assert designed.output.count("no count for 'A'") == 1
+    assert designed.output.count("no rate for 'p'") == 1
+    assert ", 2 candidates, " in designed.stdout
+    document = json.loads(keyplan("design", "m.yaml", "--engine", "sqlite", "--format", "json").stdout)
+    document["objective"]["candidates"] = 1
+    assert ", 1 candidate, " in design_text(document)
+    explained = keyplan("explain", "m.yaml", "p", "--engine", "sqlite")
+    assert explained.stderr.splitlines() == [
+        "m.yaml: no rate for 'p'; assumed low, which is 1/s",
+        "m.yaml: no count for 'A'; assumed 1000 rows",
+    ]
+
+
+def test_figures_and_moments_read_as_in_a_model(keyplan: Keyplan) -> None:
+    text = """
+keyplan: 1
+name: m
+entities: {A: {count: 1.5M, fields: {a: "int, key", at: timestamp, b: string(4)}}}
+patterns:
+  p: {find: A, where: "at >= ago('2d')", order: at, page: 5, rate: 1/s}
+  q: {find: A, order: b, page: 5, rate: 1/s, p99: 1ms}
+  r: {sum: A.a, rate: 1/s, p99: 1ms}
+writes: {w: {create: A, rate: 1/s}}
+"""
+    Path("m.yaml").write_text(text)
+    designed = keyplan("design", "m.yaml", "--engine", "sqlite").output
+    assert "at >= ago('2d')" in designed
+    assert "has count 1.5M, but its creates make 31.5M rows within a year" in designed
+    assert not re.search(r"\d[eE][+-]?\d", designed), designed
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:

@@ -30,6 +30,8 @@ COMMANDS = {
 }
 """In the order of use; each line equals the first line of the command's own help."""
 
+INTERRUPTED = "interrupted; what was done so far is kept"
+
 
 class Commands(click.Group):
     """A group whose commands are imported one at a time, and which turns errors into lines and exit codes."""
@@ -57,12 +59,18 @@ class Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def make_context(self, *given: Any, **more: Any) -> click.Context:
+        try:
+            return super().make_context(*given, **more)
+        except KeyboardInterrupt:
+            raise click.ClickException(INTERRUPTED) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             # Click would add an empty line of its own.
-            raise click.ClickException("interrupted; what was done so far is kept") from None
+            raise click.ClickException(INTERRUPTED) from None
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
         """Runs a command line and exits; click's own handling of errors is not used."""
@@ -75,6 +83,9 @@ class Commands(click.Group):
             # The reader (head, less) has gone; Python must not complain again when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 0
+        except (KeyboardInterrupt, click.Abort):  # between the two above
+            _complain([f"keyplan: {INTERRUPTED}"])
+            code = 2
         except Exception as error:
             if "--debug" in arguments:
                 raise
@@ -89,7 +100,8 @@ def _lines(error: Exception) -> list[str]:
         return str(error).splitlines()
     if isinstance(error, click.UsageError):
         command = error.ctx.command_path if error.ctx else "keyplan"
-        return [f"{command}: {_sentence(error.format_message())}"]
+        text = _sentence(error.format_message())
+        return [f"{command}: {text}" if ";" in text else f"{command}: {text}; see '{command} --help'"]
     if isinstance(error, click.ClickException):
         return [f"keyplan: {_sentence(error.format_message())}"]
     if isinstance(error, OSError):

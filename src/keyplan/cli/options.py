@@ -28,11 +28,11 @@ format_option = click.option(
 yes_option = click.option("--yes", is_flag=True, help="Do it; without it, only say what would be done.")
 
 
-def read_model(name: str) -> keyplan.Model:
-    """The model in a file, or on stdin for `-`; its warnings go to stderr."""
+def read_model(name: str, *, warn: bool = True) -> keyplan.Model:
+    """The model in a file, or on stdin for `-`; its warnings go to stderr, unless the output has them."""
     model = keyplan.parse_model(sys.stdin.buffer.read(), file="stdin") if name == "-" else keyplan.load_model(name)
-    for warning in model.warnings:
-        click.echo(warning, err=True)
+    for warning in model.warnings if warn else ():
+        click.echo(f"{model.file}: {warning}", err=True)
     return model
 
 

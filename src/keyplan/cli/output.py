@@ -8,7 +8,7 @@ from textwrap import wrap
 from typing import Any
 
 from keyplan.cli.tables import heading, number, table, width
-from keyplan.units import format_bytes, format_count, format_rate
+from keyplan.units import format_about, format_bytes, format_rate
 
 Document = Mapping[str, Any]
 
@@ -52,7 +52,7 @@ def _summary(document: Document) -> str:
     proof = "optimal: " if goal["gap"] <= 1e-6 else ""
     left = (
         f"{document['model']} on {document['engine']}   {proof}gap {number(goal['gap'] * 100, 2)} %, "
-        f"{goal['candidates']} candidates, {goal['seconds']:.1f} s"
+        f"{_whole(goal['candidates'], 'candidate')}, {goal['seconds']:.1f} s"
     )
     size = sum(view["bytes"] for structure in document["structures"] for view in structure["views"])
     return heading(left, f"{_price(goal['value'], goal['unit'])}, {format_bytes(size)}")
@@ -89,12 +89,17 @@ def _structures(document: Document) -> list[str]:
 
 def _count(rows: float) -> str:
     """Rows in three digits: 300k, 1.2M."""
-    return format_count(float(f"{rows:.3g}")) if rows >= 1 else number(rows)
+    return format_about(rows) if rows >= 1 else number(rows)
 
 
 def _amount(value: float, noun: str) -> str:
     """`1 row`, `20 rows`."""
     return f"{_count(value)} {noun if value == 1 else noun + 's'}"
+
+
+def _whole(value: int, noun: str) -> str:
+    """The same, to the last digit."""
+    return f"{value} {noun if value == 1 else noun + 's'}"
 
 
 def _parts(parts: Sequence[str], entity: str, tag: str | None = None) -> str:

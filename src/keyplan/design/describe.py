@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from keyplan.design.goals import Goal
 from keyplan.model.pattern import Ago, Condition, Literal, Now, Operand, Order, Outer, Param
 from keyplan.plan.steps import Touch
+from keyplan.units import format_duration
 
 if TYPE_CHECKING:
     from keyplan.design.assemble import Assembly
@@ -125,7 +126,7 @@ def operand_text(operand: Operand) -> str:
     if isinstance(operand, Literal):
         return f"'{operand.value}'" if isinstance(operand.value, str) else str(operand.value)
     if isinstance(operand, Ago):
-        return f"ago({operand.ms // 1000}s)"
+        return f"ago('{format_duration(operand.ms)}')"
     if isinstance(operand, Now):
         return "now"
     assert isinstance(operand, Outer)

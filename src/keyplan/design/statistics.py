@@ -16,6 +16,7 @@ from keyplan.model.pattern import Ago, Condition, Literal, Param, Path, Traffic
 from keyplan.model.values import average_bytes
 from keyplan.model.write import Children, Write
 from keyplan.plan.design import Finding
+from keyplan.units import format_about
 
 ASSUMED_ROWS = 1000.0
 ASSUMED_IN_LENGTH = 10.0
@@ -310,7 +311,8 @@ class Statistics:
                     Finding(
                         "warning",
                         f"entities.{name}",
-                        f"'{name}' has count {entity.count:.3g}, but its creates make {grown:.3g} rows within {span}",
+                        f"'{name}' has count {format_about(entity.count)}, but its creates make "
+                        f"{format_about(grown)} rows within {span}",
                         "raise count, lower the create rate, or give it a ttl",
                         {"count": entity.count, "created": grown},
                         entity.line,
@@ -324,7 +326,8 @@ class Statistics:
                             Finding(
                                 "warning",
                                 f"entities.{role.entity}.{role.field}",
-                                f"'{name}.{role.name}' has max {role.most}, but {mean:.3g} on average by the counts",
+                                f"'{name}.{role.name}' has max {role.most}, but {format_about(mean)} on average "
+                                "by the counts",
                                 "raise max or correct the counts",
                                 {"max": role.most, "mean": mean},
                                 entity.line,

@@ -25,6 +25,7 @@ from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Condition, Outer, Select
 from keyplan.plan.view import Embed, View
+from keyplan.units import format_about
 
 SIZE_BIAS = 1.25
 """How much larger than the mean a partition is that a call happens to read: calls follow the rows."""
@@ -132,7 +133,7 @@ class Ways:
         if need.at_least and page is None:
             most = min(most, max(entries, need.at_least) * MANY_MORE)
         if found.scan and not self.costs.scans(facts, most):
-            refused.append(f"only a scan of {facts.rows:.3g} rows of '{need.entity}' would find them")
+            refused.append(f"only a scan of {format_about(facts.rows)} rows of '{need.entity}' would find them")
             return None
         size = self.costs.entry_bytes(view, facts, at)
         filtered = found.filter or found.left

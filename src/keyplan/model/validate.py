@@ -242,8 +242,8 @@ class EntityCheck:
             if groups and draft.counted and present / groups > item.most * (1 + 1e-9):
                 found.append(
                     f"max {item.most} is under the average: {units.format_count(round(present))} rows point at "
-                    f"{units.format_count(groups)} of '{item.target}', {present / groups:.3g} each; raise max "
-                    f"or correct the counts"
+                    f"{units.format_count(groups)} of '{item.target}', {units.format_about(present / groups)} each; "
+                    f"raise max or correct the counts"
                 )
         return found
 

@@ -65,11 +65,17 @@ def read_lock(text: str, model: Model | None = None, where: str = "the lock file
     except (ValueError, TypeError, KeyError, RecursionError):
         raise DesignError(f"{where}: this is not a lock file; make one with 'keyplan design --save'") from None
     if kind != FORMAT:
-        raise DesignError(f"{where}: format {kind!r} is not known; it was made by another version of keyplan")
+        raise DesignError(
+            f"{where}: format {kind!r} is of another version of keyplan; make it again with 'keyplan design --save', "
+            "or use that version"
+        )
     try:
         if model is not None:
             if document["model"] != model.name:
-                raise DesignError(f"{where}: it is for the model '{document['model']}', not for '{model.name}'")
+                raise DesignError(
+                    f"{where}: it is for the model '{document['model']}', not for '{model.name}'; make one for this "
+                    "model with 'keyplan design --save', or name the model it was made for"
+                )
             if document["model_hash"] != model_hash(model):
                 raise DesignError(
                     f"{where}: the model has changed since the design was made; run 'keyplan design --save' again"

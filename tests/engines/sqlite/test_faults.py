@@ -54,6 +54,7 @@ def test_urls() -> None:
         ("sqlite://host/x.db", "a file has no host"),
         ("sqlite://x.db", "a file has no host"),
         ("sqlite:x.db?timout=5s", "unknown option 'timout'; did you mean 'timeout'"),
+        ("sqlite:x.db?mode=ro", "unknown option 'mode'; there are synchronous and timeout"),
         ("sqlite:x.db?timeout=5", "timeout: '5' has no unit"),
         ("sqlite:x.db?synchronous=off", "synchronous is normal or full, not 'off'"),
     ],

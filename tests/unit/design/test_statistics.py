@@ -126,7 +126,7 @@ def test_rows_written_with_children() -> None:
 def test_a_count_that_creates_outgrow_is_a_finding() -> None:
     (found,) = Statistics(model_of(SHOP, writes="place: { create: Order, rate: 100/s }")).findings()
     assert found.path == "entities.Order"
-    assert "creates make 3.15e+09 rows within a year" in found.message
+    assert "creates make 3.15G rows within a year" in found.message
 
 
 def test_a_ttl_bounds_what_creates_make() -> None:

@@ -10,6 +10,7 @@ from keyplan.engines.work import Rejection, ViewFacts
 from keyplan.model.model import Model, path_of
 from keyplan.model.values import most_bytes
 from keyplan.plan.view import Part, View
+from keyplan.units import format_about
 
 MOST_SHARDS = 200
 MOST_IN_ONE_PARTITION = 1000
@@ -50,7 +51,7 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
             return Rejection("projecting whole items costs no more units")
     crowded = facts.rows > MOST_IN_ONE_PARTITION and not view.measures  # groups are few; how hot they are comes below
     if view.kind == "table" and not view.partition and not view.where and crowded:
-        return Rejection(f"one partition would hold all {facts.rows:.3g} rows, and all their traffic")
+        return Rejection(f"one partition would hold all {format_about(facts.rows)} rows, and all their traffic")
     here = model.entities[view.entity]
     for part in view.parts:
         if part.path and part.cut is None and part.path not in here.key and not view.unique:

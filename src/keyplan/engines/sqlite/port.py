@@ -87,7 +87,8 @@ def address(url: str) -> Address:
             except ValueError as error:
                 raise ArgumentError(f"'{url}': timeout: {error}") from None
         else:
-            raise ArgumentError(f"'{url}': unknown option '{name}'{nearest(name, ['synchronous', 'timeout'])}")
+            hint = nearest(name, ["synchronous", "timeout"]) or "; there are synchronous and timeout"
+            raise ArgumentError(f"'{url}': unknown option '{name}'{hint}")
     return Address(path, synchronous, timeout)
 
 
