@@ -69,7 +69,9 @@ def build_problem(
     maintenance = Maintenance(model, statistics, facts, engine.kinds, costs)
     roots, unserved = _roots(model, statistics, options)
     upkeep = _upkeep(model, maintenance, views, view_facts)
-    roots += _demanded(model, options, upkeep)
+    # A write that cannot be done is reported, and what it would do is not paid for.
+    served = {name: write.traffic.rate for name, write in model.writes.items() if name not in unserved}
+    roots += _demanded(model, options, {key: parts for key, parts in upkeep.items() if key[0] in served})
     required = required_views(model, engine.kinds, views)
     own = costs.couplings(list(views.values()), view_facts)
     couplings = Couplings(own.variables, (*own.rows, *base_rows(model, engine.kinds, views)))
@@ -78,7 +80,7 @@ def build_problem(
         view_facts,
         roots,
         upkeep,
-        {name: write.traffic.rate for name, write in model.writes.items()},
+        served,
         costs,
         required,
         _together(costs, couplings, model, views, upkeep, required),
@@ -256,7 +258,7 @@ def _roots(model: Model, statistics: Statistics, options: Options) -> tuple[list
                 unserved[name] = list(dict.fromkeys(goal.rejections or ["no view can find its rows"]))
                 continue
             roots.append(Root(name, kind, goal, write.traffic.rate * times))
-    return roots, unserved
+    return [root for root in roots if root.name not in unserved], unserved
 
 
 def _rank_goals(model: Model, options: Options, pattern: Pattern, heat: Heat | None) -> list[tuple[str, Goal]]:

@@ -121,7 +121,7 @@ def match_key(model: Model, statistics: Statistics, kind: Kind, view: View, need
     if any(part.cut in ("each", "words") for part in tail):
         return None  # entries would repeat rows
     order, ordered, descending = _native_order(model, view, need, bound)
-    left = [condition for condition in conditions if condition not in used]
+    left = [c for c in conditions if c not in used and not _has_entry_only_if(model, view, c)]
     # A search is answered by its first word only, and buckets are wider than their range: test both again.
     left += [condition for condition in used if condition.op == "search"]
     # Part of the conditions never finds fewer rows than all of them, which may name a single one.
@@ -294,6 +294,18 @@ def _presence_implied(model: Model, view: View, need: Need) -> bool:
         if path.roles or model.column(view.entity, path).optional or part.cut in ("each", "words"):
             return False
     return True
+
+
+def _has_entry_only_if(model: Model, view: View, condition: Condition) -> bool:
+    """Whether rows that do not meet a condition have no entry: a part of the key that is asked to be present.
+
+    Not where the value may have expired since.
+    """
+    if condition.op != "present" or all(part.path != str(condition.path) or part.cut for part in view.parts):
+        return False
+    roles = condition.path.roles
+    passed = (model.entity_at(view.entity, roles[:length]) for length in range(len(roles) + 1))
+    return all(model.entities[name].ttl is None for name in passed)
 
 
 def _native_order(model: Model, view: View, need: Need, bound: _Bound) -> tuple[tuple[Order, ...], bool, bool]:

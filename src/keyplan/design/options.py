@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from keyplan.design.goals import NO_LIMIT_MS, Goal, Heat, Option, Sub, coarse, option_p99
+from keyplan.design.goals import NO_LIMIT_MS, Goal, Heat, Option, Sub, coarse, goal_p99
 from keyplan.design.measure import match_measures
 from keyplan.design.needs import Need, driven, extreme_row, intersected, present_then_missing
 from keyplan.design.statistics import Statistics
@@ -20,6 +20,8 @@ from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
 from keyplan.model.model import Model
 from keyplan.plan.view import View
 
+SLOWER = 1.5
+"""How much slower than the fastest way to the outer rows of a drive another one may be."""
 DEEPEST = 5
 """Goals that are nested deeper are not followed."""
 
@@ -151,10 +153,16 @@ class Options:
                 continue
             left = goal.budget_ms
             if left < NO_LIMIT_MS:
-                # Slow ways to the first rows would leave no time for the second: only the fast ones stay.
-                fastest = min(option_p99(option) for option in outer_goal.options)
-                outer_goal.options = [o for o in outer_goal.options if option_p99(o) <= 1.5 * fastest]
-                left -= max(option_p99(option) for option in outer_goal.options)
+                # Slow ways to the first rows would leave no time for the second: only the fast ones stay, and what
+                # these take at most, whatever is chosen below them, is what the second go without.
+                share = min(SLOWER * goal_p99(outer_goal), goal.budget_ms - spent)
+                outer_goal = self._goal(outer, goal.times, share, depth + 1)
+                if ordered and outer.order:
+                    outer_goal.options = [option for option in outer_goal.options if option.sorted]
+                if not outer_goal.options:
+                    goal.rejections.extend(outer_goal.rejections[:2])
+                    continue
+                left -= outer_goal.budget_ms
             inner_goal = self._goal(inner, goal.times * times, left, depth + 1)
             if ordered and inner.order:
                 inner_goal.options = [option for option in inner_goal.options if option.sorted]

@@ -7,6 +7,7 @@ below stand in, and they are the only ones.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from math import log
 
@@ -214,6 +215,8 @@ class Statistics:
     def selectivity(self, entity: str, condition: Condition) -> float:
         """The share of rows that meet one condition."""
         path, op = condition.path, condition.op
+        if self.model.is_many(entity, path.roles):
+            return self.share(entity, (condition,))
         if op in ("present", "missing"):
             share = self.path_present(entity, path)
             return share if op == "present" else 1 - share
@@ -239,6 +242,31 @@ class Statistics:
         if op == "begins_with":
             return ASSUMED_PREFIX * present
         return present * self._range_share(entity, condition)
+
+    def share(self, entity: str, conditions: Iterable[Condition]) -> float:
+        """The share of rows that meet all conditions, taken to be independent of each other.
+
+        Those over a to-many role hold if any of the children meets them; with the same beginning, they speak of the
+        same child.
+        """
+        share = 1.0
+        behind: dict[tuple[str, ...], list[Condition]] = {}
+        for condition in conditions:
+            roles = condition.path.roles
+            many = next((n for n in range(1, len(roles) + 1) if self.model.is_many(entity, roles[:n])), 0)
+            if many:
+                behind.setdefault(roles[:many], []).append(condition)
+            else:
+                share *= self.selectivity(entity, condition)
+        for roles, some in behind.items():
+            owner = self.model.entity_at(entity, roles[:-1])
+            child = self.model.entity_at(entity, roles)
+            each = self.share(child, (_seen_from(condition, len(roles)) for condition in some))
+            share *= any_of(each, self.fan_out(owner, roles[-1]))
+            for depth in range(len(roles) - 1):
+                holder = self.model.entity_at(entity, roles[:depth])
+                share *= self.present(holder, self.model.entities[holder].roles[roles[depth]].columns[0])
+        return share
 
     def _share_of(self, values: tuple[tuple[str, float], ...], value: object, many: float) -> float:
         for name, share in values:
@@ -271,9 +299,7 @@ class Statistics:
         conditions = tuple(conditions)
         if self.fixes_one_row(entity, conditions):
             return 1.0
-        many = self.rows(entity)
-        for condition in conditions:
-            many *= self.selectivity(entity, condition)
+        many = self.rows(entity) * self.share(entity, conditions)
         return min(self.rows(entity), max(many, at_least))
 
     def most_matched(self, entity: str, conditions: Iterable[Condition]) -> float:
@@ -289,13 +315,20 @@ class Statistics:
                     share = min(share, self.selectivity(entity, condition))
                     continue
                 cut = {"contains": "each", "search": "words"}.get(condition.op, condition.cut)
-                share = min(share, self.hottest_share(entity, condition.path, cut))
+                share = min(share, self._hottest_behind(entity, condition.path, cut))
             elif condition.op == "in":
-                hottest = self.hottest_share(entity, condition.path, condition.cut)
+                hottest = self._hottest_behind(entity, condition.path, condition.cut)
                 share = min(share, hottest * self.in_length(condition))
             elif any(isinstance(operand, Ago) for operand in condition.operands):
                 share = min(share, 1.0) * self._range_share(entity, condition)
         return max(1.0, self.rows(entity) * min(1.0, share))
+
+    def _hottest_behind(self, entity: str, path: Path, cut: str | None) -> float:
+        """The largest share of rows that lead to one value: each child that has it may have another parent."""
+        share = self.hottest_share(entity, path, cut)
+        for depth, role in enumerate(path.roles):
+            share *= max(1.0, self.fan_out(self.model.entity_at(entity, path.roles[:depth]), role))
+        return min(1.0, share)
 
     # findings
 
@@ -334,6 +367,18 @@ class Statistics:
                             )
                         )
         return found
+
+
+def any_of(share: float, many: float) -> float:
+    """The chance that some of so many rows, on average, meet what a share of all of them meets."""
+    none = float((1 - min(1.0, share)) ** max(1.0, many))
+    return min(1.0, many) * (1 - none)
+
+
+def _seen_from(condition: Condition, depth: int) -> Condition:
+    """A condition as seen from the row behind its first roles."""
+    also = tuple(Path(path.roles[depth:], path.column) for path in condition.also)
+    return replace(condition, path=Path(condition.path.roles[depth:], condition.path.column), also=also)
 
 
 @cache

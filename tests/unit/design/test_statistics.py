@@ -144,3 +144,25 @@ def test_a_max_under_the_average_is_a_finding() -> None:
 
 def test_a_consistent_model_has_no_findings() -> None:
     assert Statistics(model_of(SHOP, writes="place: { create: Order, rate: 100k/day }")).findings() == []
+
+
+def test_a_condition_on_children_holds_if_any_of_them_meets_it() -> None:
+    """An order has three items; two conditions on them speak of the same one."""
+    model = model_of()
+    statistics = Statistics(model)
+    lines = 3
+    one = 1 - (1 - 1 / lines) ** 3
+    assert statistics.matched("Order", where(model, "items.line = :line")) == pytest.approx(40e6 * one)
+    values = statistics.distinct("Item", path_of("quantity", model, "Item"))
+    both = 1 - (1 - 1 / lines / values) ** 3
+    found = statistics.matched("Order", where(model, "items.line = :line and items.quantity = :n"))
+    assert found == pytest.approx(40e6 * both)
+    assert statistics.most_matched("Order", where(model, "items.quantity = :n")) >= 3 * 40e6 / values
+
+
+def test_a_condition_on_rare_children_holds_no_more_often_than_there_are_any() -> None:
+    entities = (
+        "A:\n  count: 1000\n  fields: { a: 'int, key' }\nB:\n  count: 100\n  fields: { b: 'int, key', a: 'A, as bs' }\n"
+    )
+    model = model_of(entities, 'p: { count: A, where: "present(bs.b)" }')
+    assert Statistics(model).matched("A", model.patterns["p"].where) == pytest.approx(100)
