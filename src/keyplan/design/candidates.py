@@ -274,6 +274,9 @@ class Candidates:
                     probe = View("", entity, kind.name, partition, sort, (), (), shape.where)
                     for copied in self._copies_asked(probe, needs) if kind.copies else (set(),):
                         self._add(replace(probe, holds=held_paths(model, entity, keys | copied)))
+                    for tail in self._covering(probe, keys, needs) if kind.covers else ():
+                        holds = held_paths(model, entity, keys | {part.path for part in tail})
+                        self._add(replace(probe, sort=(*sort, *tail), holds=holds))
                 continue
             probe = View("", entity, kind.name, partition, sort, here.stored, (), shape.where)
             contents = {frozenset(keys), frozenset(keys | own)}
@@ -292,6 +295,18 @@ class Candidates:
                     continue
                 holds = held_paths(model, entity, set(held))
                 self._add(View("", entity, kind.name, partition, sort, holds, (), shape.where))
+
+    def _covering(self, view: View, keys: set[str], needs: list[Need]) -> Iterator[tuple[Part, ...]]:
+        """Per need that the key can answer: all that it wants besides, as parts behind the key that only cover it.
+
+        A column that may be missing is none: rows without it would have no entry.
+        """
+        columns = self.model.entities[view.entity].columns
+        for asked in self._asked_of(view, needs):
+            more = sorted(asked - keys)
+            if more and all(name in columns and not columns[name].optional for name in more):
+                if all(columns[name].type.is_ordered for name in more):
+                    yield tuple(Part(name) for name in more)
 
     def _copies_asked(self, view: View, needs: list[Need]) -> list[set[str]]:
         """Nothing, what each need that the key can answer would take from behind references, and all of that."""

@@ -100,6 +100,7 @@ class Ways:
                 seen = child_view(model, view, at)
                 shape = shapes.setdefault(key_shape(seen), len(shapes))
                 self._places[seen.entity].append(Place(view, at, seen, shape))
+        self._sizes: dict[tuple[str, str], float] = {}
         self._prepared: dict[Need, tuple[list[Way], list[str]]] = {}
 
     def of(self, need: Need) -> tuple[list[Way], list[str]]:
@@ -136,7 +137,7 @@ class Ways:
             refused.append(f"only a scan of {format_about(facts.rows)} rows of '{need.entity}' would find them")
             return None
         size = self.costs.entry_bytes(view, facts, at)
-        filtered = found.filter or found.left
+        filtered = {str(path) for c in (*found.filter, *found.left) for path in (c.path, *c.also)}
         if filtered and not found.given and not found.get and entries * size > WALK_BYTES and not found.scan:
             refused.append(f"only walking through {entries:.3g} rows of '{need.entity}' would find them")
             return None
@@ -154,14 +155,22 @@ class Ways:
             1.0 if found.get else most,
             size,
             need.strong,
-            not found.missing and set(need.wants) <= set(view.holds),
+            not found.missing and {*need.wants, *filtered} <= set(view.holds),
             found.scan,
             at,
             tuple(along),
             not found.get and not (page is not None and entries >= page),
+            sum(self._bytes(need.entity, text) for text in {*need.wants, *filtered}),
         )
         extras = tuple(self._soon(need, extra) for extra in (*lacking, *fetched))
         return Way(found, along, extras, work, self.costs.read(work), entries, rows)
+
+    def _bytes(self, entity: str, text: str) -> float:
+        """The average bytes of a path."""
+        if (entity, text) not in self._sizes:
+            path = path_of(text, self.model, entity)
+            self._sizes[(entity, text)] = self.statistics.bytes(entity, path)
+        return self._sizes[(entity, text)]
 
     def _reads(self, need: Need, found: Match) -> tuple[float, float]:
         """The entries that one execution reads, and the rows among them that pass the conditions tested there."""

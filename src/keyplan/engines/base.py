@@ -198,6 +198,8 @@ class Kind:
     """Can be read with strong consistency."""
     holds_all: bool = False
     """Every stored column of the row can be had through it, at the price of a further lookup inside the engine."""
+    covers: bool = False
+    """With `holds_all`: a key that goes on with all columns that are wanted spares that lookup."""
     copies: bool = False
     """Kept by the engine with `holds_all`: copies that the base entry carries can be had through it, too."""
     partitioned: bool = True

@@ -95,6 +95,8 @@ class Work:
     """Embedded role chains read along."""
     varies: bool = False
     """The number of entries differs from call to call; otherwise it is a full page, or one entry."""
+    taken_bytes: float = 0.0
+    """Average bytes of the values wanted of each entry, for engines that do not read whole entries."""
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,6 @@ class EveryKey(Candidates):
         for where in self._conditions(entity, needs):
             for sequence in _sequences(parts):
                 rest = [part for part in key if all(part.path != other.path or other.cut for other in sequence)]
-                if _goes_on(sequence, {part.path for part in key}):
-                    continue
                 for down in (False, True) if inverted else (False,):
                     full = (*sequence, *(replace(part, descending=down) for part in rest))
                     for split in range(len(full) + 1):
@@ -71,11 +69,6 @@ class EveryKey(Candidates):
                 for size in range(len(literal) + 1):
                     found |= dict.fromkeys(combinations(literal, size))
         return list(found)
-
-
-def _goes_on(sequence: tuple[Part, ...], key: set[str]) -> bool:
-    """Whether parts follow after the entity's key is complete: they tell no rows apart, but only cover values."""
-    return any(key <= {part.path for part in sequence[:end] if part.cut is None} for end in range(len(sequence)))
 
 
 def _sequences(parts: list[Part]) -> Iterator[tuple[Part, ...]]:

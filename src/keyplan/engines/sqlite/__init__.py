@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 KINDS = {
     "table": Kind("table", partitioned=False, measures=("count", "sum", "min", "max"), unique=True),
-    "index": Kind("index", kept_by_engine=True, holds_all=True, partitioned=False, unique=True),
+    "index": Kind("index", kept_by_engine=True, holds_all=True, covers=True, partitioned=False, unique=True),
 }
 
 
