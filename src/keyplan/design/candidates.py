@@ -304,9 +304,11 @@ class Candidates:
         columns = self.model.entities[view.entity].columns
         for asked in self._asked_of(view, needs):
             more = sorted(asked - keys)
-            if more and all(name in columns and not columns[name].optional for name in more):
-                if all(columns[name].type.is_ordered for name in more):
-                    yield tuple(Part(name) for name in more)
+            able = all(
+                name in columns and not columns[name].optional and columns[name].type.is_ordered for name in more
+            )
+            if more and able:
+                yield tuple(Part(name) for name in more)
 
     def _copies_asked(self, view: View, needs: list[Need]) -> list[set[str]]:
         """Nothing, what each need that the key can answer would take from behind references, and all of that."""
