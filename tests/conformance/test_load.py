@@ -173,3 +173,64 @@ def test_a_unique_value_of_another_row_is_a_conflict(both: Both) -> None:
         pair.store.load([("User", {"uid": 99, "email": "u1"})])
     with pytest.raises(ConflictError):
         pair.store.load([("User", {"uid": 98, "email": "z"}), ("User", {"uid": 99, "email": "z"})])
+
+
+def test_new_and_old_rows_in_one_load(both: Both) -> None:
+    pair = both(MODEL, rows(20))
+    mixed = [
+        ("Order", {"oid": number, "user": number % 4, "total": number, "buyer": "x", "tags": [f"t{number % 2}"]})
+        for number in range(10, 40)
+    ]
+    pair.load([*mixed, ("User", {"uid": 1, "email": "new", "name": "n4"}), ("User", {"uid": 30, "email": "u1"})])
+    asked(pair)
+    pair.same("by_email", email="new")
+    pair.verified()
+
+
+def test_the_last_version_of_a_row_stays(both: Both) -> None:
+    pair = both(MODEL)
+    pair.load(
+        [
+            ("User", {"uid": 1, "email": "a", "name": "n0", "made": NOON}),
+            ("Order", {"oid": 1, "user": 1, "total": 5, "buyer": "x", "tags": ["t1"]}),
+            ("User", {"uid": 1, "email": "b", "name": "n4", "made": NOON}),
+            ("Order", {"oid": 1, "user": 0, "total": 7, "buyer": "x", "tags": []}),
+            ("Order", {"oid": 1, "user": 1, "total": 8}),
+        ]
+    )
+    asked(pair)
+    pair.same("by_email", email="a")
+    pair.same("by_email", email="b")
+    assert pair.same("user", uid=1)["spent"] == 8
+    pair.verified()
+
+
+TREE = """
+entities:
+  Node:
+    fields:
+      nid: int, key
+      up: Node, as below, optional 90%
+      label: string(8)
+      below_count: count(below)
+patterns:
+  node: { find: Node, where: "nid = :nid" }
+  under: { find: Node, where: "up.label = :label", order: nid, select: [nid], page: 100, rate: 1000/s }
+  second: { find: Node, where: "up.up.label = :label", order: nid, select: [nid], page: 100, rate: 1000/s }
+writes:
+  label: { update: Node, set: [label], where: "nid = :nid" }
+"""
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_rows_that_copy_from_rows_of_the_same_load(both: Both, step: int) -> None:
+    pair = both(TREE)
+    nodes = [("Node", {"nid": n, "up": n // 3 if n else None, "label": f"l{n % 4}"}) for n in range(40)]
+    pair.load(nodes[::step])
+    pair.same("label", nid=2, label="l9")
+    for label in ("l0", "l1", "l3", "l9"):
+        pair.same("under", label=label)
+        pair.same("second", label=label)
+    for nid in (0, 1, 12, 39):
+        pair.same("node", nid=nid)
+    pair.verified()

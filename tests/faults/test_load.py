@@ -1,4 +1,4 @@
-"""Loads that end early: killed or interrupted, they go on from the last number that was reported."""
+"""Loads that end early go on from the last number that was reported; loads at once do not hurt each other."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -72,3 +75,44 @@ def test_a_load_that_was_cut_off_goes_on(harness: Harness, how: signal.Signals) 
         for uid in (0, 1, ROWS // 2, ROWS - 1):
             assert store.user(uid=uid)["email"] == f"e{uid}"
             assert store.by_email(email=f"e{uid}")["uid"] == uid
+
+
+def overlapping(part: int) -> list[tuple[str, dict[str, object]]]:
+    """New orders of users that others rename meanwhile; half of them are loaded by two at once."""
+    numbers = range(part * 100, part * 100 + 200)
+    return [
+        ("Order", {"oid": UUID(int=number), "user": number % 7, "status": "open", "total": number, "tags": ["t"]})
+        for number in numbers
+    ]
+
+
+@pytest.mark.timeout(120)
+def test_loads_at_once_keep_counters_and_copies_true(harness: Harness) -> None:
+    url = harness.url()
+    market.prepare(url)
+    model = market.model()
+    with keyplan.open(model, url) as store:
+        store.load([("User", {"uid": uid, "email": f"e{uid}", "name": "a"}) for uid in range(7)])
+    begin = threading.Barrier(4)
+
+    def loads(part: int) -> None:
+        with keyplan.open(model, url) as store:
+            begin.wait()
+            store.load(overlapping(part))
+
+    def renames() -> None:
+        with keyplan.open(model, url) as store:
+            begin.wait()
+            for number in range(20):
+                store.rename(uid=number % 7, name=f"n{number}")
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [*(pool.submit(loads, part) for part in range(3)), pool.submit(renames)]:
+            done.result()
+    with keyplan.open(model, url) as store:
+        found = store.verify()
+        assert found.ok, found.problems
+        for uid in range(7):
+            mine = [number for number in range(400) if number % 7 == uid]
+            user = store.user(uid=uid)
+            assert (user["spent"], user["orders_made"]) == (sum(mine), len(mine))

@@ -257,6 +257,8 @@ def builder(entity: Entity, as_arguments: bool) -> Callable[..., list[Row]]:
     variables = {name: f"v{place}" for place, name in enumerate(entity.stored)}
     several = composite(entity) if as_arguments else {}
     inside = {column for columns in several.values() for column in columns}
+    if as_arguments:
+        inside |= {name for name in entity.stored if entity.columns[name].hidden}
     items = [f"{name!r}: {variable}" for name, variable in variables.items() if name not in inside]
     for field, columns in several.items():
         missing = " or ".join(f"{variables[name]} is None" for name in columns)

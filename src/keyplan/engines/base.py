@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from keyplan.errors import UnsupportedError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design, Structure
-from keyplan.plan.edits import Edit
+from keyplan.plan.edits import Edit, Puts
 from keyplan.plan.steps import Search
 from keyplan.plan.view import View
 
@@ -117,6 +117,10 @@ class Codec(ABC):
 
         Its reply, through `wrote`, is a list with the returned entry (or None) per edit. A failed expectation or test
         comes back as ConflictError with the attribute `edit` (number of the first failing edit)."""
+
+    def write_many(self, puts: Sequence[Puts], edits: Sequence[Edit]) -> Request:
+        """One request that does all of these atomically or none, as `write` does; refusals need not say which."""
+        return self.write([*(edit for some in puts for edit in some.edits()), *edits])
 
     @abstractmethod
     def wrote(self, request: Request, reply: Reply) -> list[Row | None]: ...

@@ -24,32 +24,37 @@ WholeRows = Callable[[Sequence[Fields]], "list[dict[str, Any]] | None"]
 _EXACT = Context(prec=DIGITS, traps=[InvalidOperation, Inexact])
 
 
-def whole_rows(model: Model, entity: str) -> WholeRows | None:
-    """A function from the fields of rows to their columns, or None for entities with composite references or copies.
+def whole_rows(model: Model, entity: str) -> WholeRows:
+    """A function from the fields of rows to their columns.
 
-    It returns None unless every row is ordinary: it leaves out nothing but optional fields, and its values pass. The
-    others are for `row_from_arguments`, which fills in what is missing and says what is wrong.
+    It returns None unless every row is ordinary: it leaves out nothing but optional fields that have nothing to be
+    filled in with, and its values pass. The others are for `row_from_arguments`, which fills in what is missing and
+    says what is wrong.
     """
     about = model.entities[entity]
-    env: dict[str, Any] = {"UUID": UUID, "Decimal": Decimal, "datetime": datetime, "UTC": UTC}
+    env: dict[str, Any] = {"UUID": UUID, "Decimal": Decimal, "datetime": datetime, "UTC": UTC, "parts": _parts}
     codes: list[str] = []
     names: list[str] = []
-    for number, field in enumerate(one for one in about.fields.values() if one.computed is None):
+    number = 0
+    for field in (one for one in about.fields.values() if one.computed is None):
         columns = [column for column in about.columns.values() if column.field == field.name]
-        if len(columns) != 1 or field.source is not None:
-            return None
-        (column,) = columns
         name = repr(field.name)
         names.append(field.name)
-        env[f"c{number}"] = checker(column.type)
-        checked = _checked(column.type, number, env)
-        if not column.optional or column.type.is_collection:
-            code = checked.format(v=f"(x := a[{name}])")
-        else:
-            fills = field.default is not None or field.now
-            given = f"(x := a[{name}])" if fills else f"(x := a.get({name}))"
-            code = f"None if {given} is None else {checked.format(v='x')}"
-        codes.append(f"{name}: {code}")
+        fills = field.default is not None or field.now or field.source is not None
+        may_lack = all(column.optional for column in columns)
+        given = f"a[{name}]" if fills or not may_lack else f"a.get({name})"
+        for place, column in enumerate(columns):
+            number += 1
+            env[f"c{number}"] = checker(column.type)
+            checked = _checked(column.type, number, env)
+            if len(columns) > 1:  # `p` are the parts of the reference, all there or all missing
+                part = f"(p := parts({given}, {len(columns)}))[0]" if place == 0 else f"p[{place}]"
+                code = f"None if (x := {part}) is None else {checked.format(v='x')}"
+                codes.append(f"{column.name!r}: {code if may_lack else checked.format(v=f'(x := {part})')}")
+            elif not may_lack or column.type.is_collection:
+                codes.append(f"{name}: {checked.format(v=f'(x := a[{name}])')}")
+            else:
+                codes.append(f"{name}: None if (x := {given}) is None else {checked.format(v='x')}")
     if about.ttl is not None:
         codes.append(f"{EXPIRES!r}: None")
     env["names"] = frozenset(names)
@@ -63,6 +68,16 @@ def whole_rows(model: Model, entity: str) -> WholeRows | None:
         return found if len(found) == len(rows) else None
 
     return make
+
+
+def _parts(given: Any, count: int) -> tuple[Any, ...]:
+    """The parts of a reference in several columns, given as a tuple, or None for each."""
+    if given is None:
+        return (None,) * count
+    if given.__class__ is not tuple or len(given) != count or None in given:
+        raise ValueError
+    parts: tuple[Any, ...] = given
+    return parts
 
 
 def _checked(type: Type, number: int, env: dict[str, Any]) -> str:

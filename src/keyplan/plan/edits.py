@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -47,3 +47,29 @@ class Edit:
     """The entry after the edit (delete: before it) is wanted in the outcome."""
     row: int = 0
     """The number of the row change it belongs to, for error messages."""
+
+
+@dataclass(frozen=True)
+class Puts:
+    """Many entries put into one view: what as many edits would do that put one each."""
+
+    view: str
+    holds: tuple[str, ...]
+    rows: Sequence[Mapping[str, object]]
+    """What each entry holds; there may be more in a row than the view holds."""
+    keys: Sequence[tuple[object, ...]] | None = None
+    """The key of each; None: its parts are plain values, which rows have under the paths of the parts, `parts`."""
+    parts: tuple[str, ...] = ()
+    at: tuple[str, ...] = ()
+    expect: str = "any"
+    """any or absent, of every entry."""
+    alive_at: datetime | None = None
+
+    def edits(self) -> Iterator[Edit]:
+        """The same, one by one."""
+        keys = self.keys
+        if keys is None:
+            keys = [tuple([row[path] for path in self.parts]) for row in self.rows]
+        for number, (key, row) in enumerate(zip(keys, self.rows, strict=True)):
+            entry = {path: row[path] for path in self.holds if path in row}
+            yield Edit(self.view, "put", key, self.at, entry, expect=self.expect, alive_at=self.alive_at, row=number)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keyplan.errors import ConflictError
+from keyplan.model.pattern import Path
 from keyplan.plan.edits import Edit, Test
 from keyplan.store.fold import plus
-from keyplan.store.places import Place, Places
+from keyplan.store.places import Places
 from keyplan.store.rows import Key, Row, World
 
 
@@ -58,16 +59,18 @@ class Work:
     world: World
     edits: list[Edit] = field(default_factory=list)
 
-    def check_sources(self, places: Places, place: Place, change: RowChange, row: Row, new: bool, number: int) -> None:
+    def check_sources(
+        self, places: Places, copies: Iterable[Path], entity: str, row: Row, new: bool, number: int
+    ) -> None:
         """Checks that the rows which values were copied from are still as they were read.
 
         What no write of the model changes needs none, once it is there.
         """
         world = self.world
         model = world.model
-        for path in place.copies:
+        for path in copies:
             for depth in range(1, len(path.roles) + 1):
-                found = world.behind(change.entity, row, path.roles[:depth], new)
+                found = world.behind(entity, row, path.roles[:depth], new)
                 if found is None:
                     break
                 if found in world.changed:

@@ -58,6 +58,11 @@ class KeyPart:
         return [truncate(value, self.cut)]
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it is a value of the row as it stands there."""
+        return self.cut is None and self.ways == 1 and self.gaps is None
+
+    @property
     def paths(self) -> tuple[str, ...]:
         """The paths that decide its value."""
         if self.cut == COPIES:

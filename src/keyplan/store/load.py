@@ -1,31 +1,39 @@
 """Bulk load: rows of any entities in batches, meaning upsert, resumable after any batch.
 
-Where a row can be put without knowing what it replaces, batches go out in the engine's own bulk form; otherwise they
-are written as upserts, many rows in one atomic request.
+Where a row can be put without knowing what it replaces, batches go out in the engine's own bulk form. Other rows are
+first taken to be new, which most rows of a load are, and written together on the condition that they are (`fresh`).
+What turns out to exist, and what the engine cannot do so many of, is written as upserts, many in one atomic request.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
 from keyplan.engines.base import Proc, Request
-from keyplan.errors import ConflictError, UnsupportedError
+from keyplan.errors import ConflictError, RangeError, UncertainError, UnsupportedError
 from keyplan.model.entity import EXPIRES
 from keyplan.model.new_row import NewRow, expiry
 from keyplan.model.whole_row import WholeRows, whole_rows
 from keyplan.plan.edits import Edit
 from keyplan.store.blame import blame, job_of, started
+from keyplan.store.changes import Batch
 from keyplan.store.core import Core
+from keyplan.store.fresh import FreshRows, key_of
 from keyplan.store.jobs import Job, Put
+from keyplan.store.rows import World
 
 BULK = 5000
 """Rows per batch that go out without reading anything."""
 TOGETHER = 200
 """Rows per batch that are upserted in one request, where the engine has no limit of its own."""
+
+Row = dict[str, Any]
+Key = tuple[Any, ...]
 
 
 class Loading:
@@ -38,6 +46,8 @@ class Loading:
         self.batch: list[tuple[str, Mapping[str, Any]]] = []
         self.together = TOGETHER
         self.ways: dict[str, Way] = {}
+        self.doubted: set[str] = set()
+        """Entities some of whose rows were there already, so that it is asked before rows are taken to be new."""
         for _ in islice(self.rows, done):
             pass
 
@@ -70,22 +80,27 @@ class Way:
     """From fields to columns, where nothing is out of the ordinary."""
     put: Callable[[Sequence[dict[str, Any]]], list[Request]] | None = None
     """Requests for rows that have an entry each in one view, and nowhere else."""
+    fresh: FreshRows | None = None
+    """Edits for rows that are taken to be new."""
 
 
 def way_of(core: Core, entity: str) -> Way:
     """The way of an entity; of an unknown one, the way on which that is found out."""
-    if entity not in core.model.entities or not is_bulk(core, entity):
+    if entity not in core.model.entities:
         return Way()
+    make = whole_rows(core.model, entity)
+    if not is_bulk(core, entity):
+        # Only where any number of edits can be done at once, and where a row that exists stands in the way of another.
+        able = core.codec.atomic_edits is None and core.places.exact(entity) is not None
+        return Way(make=make, fresh=FreshRows(core.model, core.mutator, core.codec, entity) if able else None)
     places = core.places.of[entity]
     about = core.model.entities[entity]
     place = places[0]
     parts = place.key.parts
-    plain = all(part.cut is None and part.ways == 1 for part in parts) and {part.path for part in parts} == {*about.key}
+    plain = all(part.is_plain for part in parts) and {part.path for part in parts} == {*about.key}
     if len(places) > 1 or place.at or place.where is not None or not plain:
-        return Way(True)
-    if any(field.source is not None for field in about.fields.values()):
-        return Way(True)
-    return Way(True, whole_rows(core.model, entity), core.codec.putter(place.view.name))
+        return Way(True, make)
+    return Way(True, make, core.codec.putter(place.view.name))
 
 
 class Copied:
@@ -115,52 +130,99 @@ class Copied:
         self.entities.clear()
 
 
+class Waiting:
+    """The rows of a batch that are not written yet, by the way they will be."""
+
+    def __init__(self, loading: Loading, now: datetime) -> None:
+        self.loading = loading
+        self.core = loading.core
+        self.now = now
+        self.whole: dict[str, list[Row]] = {}
+        self.bulk: dict[tuple[str, Key], Put] = {}
+        self.fresh: dict[str, dict[Key, Row]] = {}
+        self.slow: dict[tuple[str, Key], Job] = {}
+        self.copied = Copied(loading.core)
+
+    def write_quick(self) -> Proc[None]:
+        """Writes everything that waits for nothing but company."""
+        yield from put_whole(self.loading, self.whole, self.now)
+        self.whole.clear()
+        if self.bulk:
+            yield from put_all(self.core, list(self.bulk.values()), self.now)
+            self.bulk.clear()
+        for entity, rows in self.fresh.items():
+            yield from put_fresh(self.loading, entity, list(rows.values()), self.now)
+        self.fresh.clear()
+
+    def write_slow(self) -> Proc[None]:
+        if self.slow:
+            yield from upsert_all(self.loading, list(self.slow.values()), self.now)
+            self.slow.clear()
+            self.copied.clear()
+
+    def is_waited_for(self, entity: str, key: Key) -> bool:
+        """Whether an earlier version of a row waits to be written, or something that copies from it."""
+        return (entity, key) in self.slow or self.copied.has(entity, key)
+
+    def add_rows(self, entity: str, way: Way, rows: list[Row]) -> Proc[None]:
+        """Adds rows that are complete but for the moment at which they expire."""
+        about = self.core.model.entities[entity]
+        if about.ttl is not None:
+            for row in rows:
+                row[EXPIRES] = expiry(about, row, self.now)
+        key = key_of(about.key)
+        if self.slow and any(self.is_waited_for(entity, key(row)) for row in rows):
+            yield from self.write_slow()
+        if way.put is not None:
+            self.whole.setdefault(entity, []).extend(rows)
+        elif way.is_bulk:
+            for row in rows:
+                job = _put(self.core, entity, row)
+                self.bulk[entity, job.key] = job
+        else:
+            assert way.fresh is not None
+            fresh = self.fresh.setdefault(entity, {})
+            for row in rows:
+                fresh[key(row)] = row  # of two versions the later one stays, as if both had been written
+
+    def add_job(self, job: Put) -> Proc[None]:
+        """Adds a row that takes snapshots, or cannot be written in any quicker way."""
+        place = (job.entity.name, job.key)
+        if job.new.sources or job.key in self.fresh.get(job.entity.name, ()):
+            yield from self.write_quick()
+        if place in self.slow or len(self.slow) >= self.loading.together or _depends(job, self.slow):
+            yield from self.write_slow()
+        self.copied.note(job)
+        self.slow[place] = job
+
+
 def load_rows(loading: Loading) -> Proc[None]:
     """Writes the current batch, in the order given."""
     core = loading.core
-    now = core.clock()
-    whole: dict[str, list[dict[str, Any]]] = {}
-    bulk: dict[tuple[str, tuple[Any, ...]], Put] = {}
-    slow: dict[tuple[str, tuple[Any, ...]], Job] = {}
-    copied = Copied(core)
+    waiting = Waiting(loading, core.clock())
     for entity, run in groupby(loading.batch, key=itemgetter(0)):
         way = loading.way(entity)
-        if way.put is not None:
-            rows = _whole(core, way, entity, [fields for _, fields in run], now)
-            key = core.model.entities[entity].key
-            if slow and any(copied.has(entity, tuple([row[column] for column in key])) for row in rows):
-                yield from upsert_all(loading, list(slow.values()), now)
-                slow.clear()
-                copied.clear()
-            whole.setdefault(entity, []).extend(rows)
+        given = [fields for _, fields in run]
+        rows = way.make(given) if way.make is not None else None
+        quick = way.is_bulk or way.fresh is not None
+        if rows is not None and quick:
+            yield from waiting.add_rows(entity, way, rows)
             continue
-        for _, fields in run:
-            job = job_of(core, entity, fields, now)
-            place = (entity, job.key)
-            if way.is_bulk and not job.new.sources:
-                # An earlier version of the row waits to be written, or copies from it: they have to go first.
-                if place in slow or copied.has(*place):
-                    yield from upsert_all(loading, list(slow.values()), now)
-                    slow.clear()
-                    copied.clear()
-                bulk[place] = job
+        for fields in given:
+            job = job_of(core, entity, fields, waiting.now)
+            if quick and not job.new.sources:
+                yield from waiting.add_rows(entity, way, [job.new.values])
             else:
-                if job.new.sources and (whole or bulk):
-                    yield from put_whole(loading, whole, now)
-                    whole.clear()
-                    yield from put_all(core, list(bulk.values()), now)
-                    bulk.clear()
-                if place in slow or len(slow) >= loading.together or _depends(job, slow):
-                    yield from upsert_all(loading, list(slow.values()), now)
-                    slow.clear()
-                    copied.clear()
-                copied.note(job)
-                slow[place] = job
-    yield from put_whole(loading, whole, now)
-    if bulk:
-        yield from put_all(core, list(bulk.values()), now)
-    if slow:
-        yield from upsert_all(loading, list(slow.values()), now)
+                yield from waiting.add_job(job)
+    yield from waiting.write_quick()
+    yield from waiting.write_slow()
+
+
+def _put(core: Core, entity: str, row: Row) -> Put:
+    """The upsert of a row whose columns are known."""
+    about = core.model.entities[entity]
+    new = NewRow(entity, f"load: {entity}", row)
+    return Put(core.model, about, new.label, new.key(about), new, True)
 
 
 def _depends(job: Put, waiting: Mapping[Any, Job]) -> bool:
@@ -173,31 +235,59 @@ def is_bulk(core: Core, entity: str) -> bool:
     return core.mutator.is_blind_replacement(entity) and not any(place.copies for place in core.places.of[entity])
 
 
-def _whole(core: Core, way: Way, entity: str, run: list[Mapping[str, Any]], now: Any) -> list[dict[str, Any]]:
-    """The columns of rows, at once where they are all ordinary, else one by one."""
-    rows = way.make(run) if way.make is not None else None
-    return rows if rows is not None else [job_of(core, entity, fields, now).new.values for fields in run]
-
-
-def put_whole(loading: Loading, whole: Mapping[str, Sequence[dict[str, Any]]], now: Any) -> Proc[None]:
+def put_whole(loading: Loading, whole: Mapping[str, Sequence[Row]], now: datetime) -> Proc[None]:
     """Puts rows that are nothing but one entry each."""
-    core = loading.core
     for name, rows in whole.items():
-        entity = core.model.entities[name]
-        if entity.ttl is not None:
-            for row in rows:
-                row[EXPIRES] = expiry(entity, row, now)
         put = loading.way(name).put
         assert put is not None
         for request in put(rows):
             (reply,) = yield [request]
             if isinstance(reply, ConflictError):  # a unique value: row by row says which, and spares expired owners
                 for row in rows:
-                    new = NewRow(name, f"load: {name}", row)
-                    yield from put_one(core, Put(core.model, entity, new.label, new.key(entity), new, True), now)
+                    yield from put_one(loading.core, _put(loading.core, name, row), now)
                 break
             if isinstance(reply, Exception):
                 raise reply
+
+
+def put_fresh(loading: Loading, entity: str, rows: list[Row], now: datetime) -> Proc[None]:
+    """Puts rows that are taken to be new; those that are not, and those in whose way something is, as upserts."""
+    core = loading.core
+    for _ in range(2):
+        if entity in loading.doubted:
+            key = key_of(core.model.entities[entity].key)
+            known = yield from core.reader.by_key([(entity, key(row)) for row in rows], now)
+            old = [row for row in rows if known[entity, key(row)] is not None]
+            yield from upsert_all(loading, [_put(core, entity, row) for row in old], now)
+            rows = [row for row in rows if known[entity, key(row)] is None]
+        if not rows:
+            return
+        done = yield from _create(loading, entity, rows, now)
+        if done:
+            return
+        loading.doubted.add(entity)
+    yield from upsert_all(loading, [_put(core, entity, row) for row in rows], now)
+
+
+def _create(loading: Loading, entity: str, rows: list[Row], now: datetime) -> Proc[bool]:
+    """Writes rows together if they all are new; else nothing is written."""
+    core, label = loading.core, f"load: {entity}"
+    fresh = loading.way(entity).fresh
+    assert fresh is not None
+    world = World(core.model, core.reader, now)
+    following = yield from fresh.followers(rows, label, world)
+    if following:
+        return False
+    request = yield from fresh.request(rows, world)
+    (reply,) = yield [request]
+    if isinstance(reply, ConflictError | RangeError | UncertainError):
+        return False  # upserts find out what is there, may be done twice, and say which row is to blame
+    if isinstance(reply, Exception):
+        raise reply if str(reply).startswith(label) else type(reply)(f"{label}: {reply}")
+    following = yield from fresh.followers(rows, label, World(core.model, core.reader, now))
+    if following:
+        yield from core.writer.catch_up(Batch([], fresh.changes(rows, label), {}), now)
+    return True
 
 
 def put_all(core: Core, jobs: list[Put], now: Any) -> Proc[None]:

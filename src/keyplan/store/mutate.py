@@ -253,7 +253,7 @@ class Mutator:
         if needed and (place.lasting or not (change.follows and all(edit.do == "patch" for edit in edits))):
             for side, row in ((False, change.old), (True, change.new)):
                 if row is not None and (side or place.key_copies):
-                    work.check_sources(self.places, place, change, row, side, number)
+                    work.check_sources(self.places, place.copies, change.entity, row, side, number)
         for edit in edits:
             work.edits.append(self.guarded(edit, change, place, tests, work.world.now))
 
@@ -385,7 +385,7 @@ class Mutator:
             if not adds and not values:
                 continue
             if needed and change.new is not None:
-                work.check_sources(self.places, place, change, change.new, True, number)
+                work.check_sources(self.places, place.copies, change.entity, change.new, True, number)
             do = "patch" if values else "add"
             work.edits.append(Edit(place.view.name, do, key, place.at, values, adds, tests=tests, row=number))
 

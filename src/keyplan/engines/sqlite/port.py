@@ -17,17 +17,19 @@ import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, unquote
 
 from keyplan.engines.base import Reply, Request, Round
 from keyplan.engines.sqlite.limits import LEAST_VERSION
-from keyplan.engines.sqlite.statements import CHANGED, FOUND
+from keyplan.engines.sqlite.statements import CHANGED, FOUND, NOTHING
 from keyplan.engines.sqlite.values import FUNCTIONS
-from keyplan.engines.sqlite.writes import BulkRequest, WriteRequest, refusal
+from keyplan.engines.sqlite.writes import BulkRequest, Step, WriteRequest, refusal
 from keyplan.errors import (
     AccessError,
     ArgumentError,
@@ -46,6 +48,8 @@ MEMORY = ":memory:"
 TIMEOUT = 5.0
 _CACHE_KIB = 65_536
 _STATEMENTS = 1024
+_MANY = 50
+"""From so many steps on they are looked through for those that can go together."""
 _ports: weakref.WeakSet[SqlitePort] = weakref.WeakSet()
 _abandoned: list[Any] = []
 
@@ -153,9 +157,9 @@ class SqlitePort:
 
     def _write(self, cursor: sqlite3.Cursor, request: Request) -> Reply:
         if isinstance(request, WriteRequest):
-            if len(request.steps) == 1:
+            if len(request.steps) == 1 and not request.batches:
                 return self._steps(cursor, request)
-            return self._transaction(cursor, lambda: self._steps(cursor, request))
+            return self._transaction(cursor, lambda: self._bulk(cursor, request) or self._steps(cursor, request))
         if isinstance(request, BulkRequest):
             return self._transaction(cursor, lambda: self._bulk(cursor, request))
         raise TypeError(f"not a request for sqlite: {request!r}")
@@ -177,25 +181,42 @@ class SqlitePort:
 
     def _steps(self, cursor: sqlite3.Cursor, request: WriteRequest) -> Reply:
         outcome: list[Any] = []
-        for step in request.steps:
-            check = step.check
+        steps = request.steps
+        if len(steps) >= _MANY and not request.returns:
+            return self._many_steps(cursor, request)
+        for step in steps:
             try:
                 cursor.execute(step.text, step.values)
                 rows: Any = None
-                if step.returns or check > CHANGED:
+                if step.returns or step.check > CHANGED:
                     rows = cursor.fetchall()
             except sqlite3.IntegrityError as error:
                 return request.refused(step, str(error))
-            if check == CHANGED:
-                good = bool(rows) if step.returns else cursor.rowcount > 0
-            else:
-                good = check < CHANGED or (check == FOUND) == bool(rows)
-            if not good:
+            if not _is_good(step, rows, cursor.rowcount):
                 return request.failed(step)
             outcome.append(rows)
         return outcome
 
-    def _bulk(self, cursor: sqlite3.Cursor, request: BulkRequest) -> Reply:
+    def _many_steps(self, cursor: sqlite3.Cursor, request: WriteRequest) -> Reply:
+        """Many steps, of which neighbours with the same text that need no look at their outcome go in one call."""
+        for (text, check), group in groupby(request.steps, key=attrgetter("text", "check")):
+            begun: list[Step] = []
+            try:
+                if check == NOTHING:
+                    cursor.executemany(text, _values(group, begun))
+                    continue
+                for step in group:
+                    begun.append(step)
+                    rows = cursor.execute(text, step.values).fetchall() if check > CHANGED else None
+                    if check == CHANGED:
+                        cursor.execute(text, step.values)
+                    if not _is_good(step, rows, cursor.rowcount):
+                        return request.failed(step)
+            except sqlite3.IntegrityError as error:
+                return request.refused(begun[-1], str(error))
+        return [None] * len(request.steps)
+
+    def _bulk(self, cursor: sqlite3.Cursor, request: BulkRequest | WriteRequest) -> Reply:
         for table, text, rows in request.batches:
             try:
                 cursor.executemany(text, rows)
@@ -235,6 +256,20 @@ class SqlitePort:
         if not self._memory:
             self._open = []
             self._local = threading.local()
+
+
+def _is_good(step: Step, rows: Any, changed: int) -> bool:
+    """Whether the outcome of a step is what it must be."""
+    if step.check == CHANGED:
+        return bool(rows) if step.returns else changed > 0
+    return step.check < CHANGED or (step.check == FOUND) == bool(rows)
+
+
+def _values(steps: Iterable[Step], begun: list[Step]) -> Iterator[tuple[Any, ...]]:
+    """The values of steps one by one; `begun` holds the step that is being done."""
+    for step in steps:
+        begun[:] = [step]
+        yield step.values
 
 
 class _Shared:

@@ -19,7 +19,7 @@ from keyplan.engines.sqlite.writes import Writer
 from keyplan.errors import UnsupportedError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
-from keyplan.plan.edits import Edit
+from keyplan.plan.edits import Edit, Puts
 from keyplan.plan.steps import Search
 
 __all__ = ["SqliteCodec", "SqliteReader", "words"]
@@ -275,6 +275,9 @@ class SqliteCodec(Codec):
 
     def write(self, edits: Sequence[Edit]) -> Request:
         return self._writer.write(edits)
+
+    def write_many(self, puts: Sequence[Puts], edits: Sequence[Edit]) -> Request:
+        return self._writer.write_many(puts, edits)
 
     def wrote(self, request: Request, reply: Reply) -> list[Row | None]:
         return self._writer.wrote(request, reply)

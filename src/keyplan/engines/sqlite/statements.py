@@ -72,14 +72,15 @@ def upsert_text(table: Table, *, over: str = "") -> str:
     changed = [path for path in paths if path not in keys] or paths[:1]
     changes = ", ".join(f"{table.column(path)} = excluded.{table.column(path)}" for path in changed)
     where = f" WHERE {over}" if over else ""
-    return f"{_insert_text(table)} ON CONFLICT ({key_columns(table, directed=False)}) DO UPDATE SET {changes}{where}"
+    return f"{insert_text(table)} ON CONFLICT ({key_columns(table, directed=False)}) DO UPDATE SET {changes}{where}"
 
 
 def delete_text(table: Table) -> str:
     return f"DELETE FROM {table.quoted} WHERE {sql.conjunction(_key_terms(table))}"
 
 
-def _insert_text(table: Table) -> str:
+def insert_text(table: Table) -> str:
+    """Puts a whole entry where none may be."""
     marks = ", ".join("?" * len(table.slots))
     return f"INSERT INTO {table.quoted} ({select_list(table, list(table.slots))}) VALUES ({marks})"
 
@@ -185,7 +186,7 @@ def _put(table: Table, edit: Edit) -> list[Template]:
     if edit.alive_at is not None and table.expires:
         text = upsert_text(table, over=f"{table.quoted}.{table.column(EXPIRES)} <= ?") + returning
         return [*before, Template(text, _joined([entry, _moment]), CHANGED, edit.returning)]
-    return [Template(_insert_text(table) + returning, entry, NOTHING, edit.returning)]
+    return [Template(insert_text(table) + returning, entry, NOTHING, edit.returning)]
 
 
 def _clearing(table: Table, edit: Edit) -> list[Template]:
@@ -292,7 +293,7 @@ def _add(table: Table, edit: Edit) -> list[Template]:
     }
     encode = entry_encoder(table.entry, {part.path: place for place, part in enumerate(table.parts)})
     target = key_columns(table, directed=False)
-    text = f"{_insert_text(table)} ON CONFLICT ({target}) DO UPDATE SET {', '.join(changes)}{_returning(table, edit)}"
+    text = f"{insert_text(table)} ON CONFLICT ({target}) DO UPDATE SET {', '.join(changes)}{_returning(table, edit)}"
     return [
         Template(text, lambda edit: encode(edit.key, {**zeros, **edit.adds, **edit.values}), NOTHING, edit.returning)
     ]

@@ -7,7 +7,7 @@ and stops at the first whose check fails.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -16,10 +16,10 @@ from typing import Any
 from keyplan.engines.base import Reply, Row
 from keyplan.engines.sqlite.layout import Layout, Table
 from keyplan.engines.sqlite.limits import BULK_ROWS
-from keyplan.engines.sqlite.statements import Raw, Template, delete_text, shape_of, templates, upsert_text
+from keyplan.engines.sqlite.statements import Raw, Template, delete_text, insert_text, shape_of, templates, upsert_text
 from keyplan.engines.sqlite.values import encoder, entry_encoder, row_decoder, rows_encoder
 from keyplan.errors import ConflictError, EngineError, KeyplanError, RangeError, UnsupportedError
-from keyplan.plan.edits import Edit
+from keyplan.plan.edits import Edit, Puts
 
 _OUT_OF_RANGE = re.compile(r"CHECK constraint failed: (.+) out of range$")
 _BECAME_REAL = re.compile(r"cannot store REAL value in INTEGER column (.+)$")
@@ -44,6 +44,8 @@ class WriteRequest:
     edits: Sequence[Edit]
     tables: Sequence[Table]
     returns: bool = False
+    batches: Sequence[tuple[Table, str, list[Raw]]] = ()
+    """Statements with the parameters of many rows, done before the steps."""
 
     def failed(self, step: Step) -> KeyplanError:
         """The error for a check that failed."""
@@ -65,6 +67,17 @@ class BulkRequest:
     """Statements, each with the parameters of many rows, done in one transaction."""
 
     batches: list[tuple[Table, str, list[Raw]]]
+
+
+def _is_alike(one: Edit, other: Edit) -> bool:
+    """Whether two edits are plain puts of one shape, which is quickly said, and common where there are many."""
+    return (
+        one.do == other.do == "put"
+        and one.view == other.view
+        and one.expect == other.expect
+        and one.alive_at is other.alive_at
+        and not (one.tests or other.tests or one.returning or other.returning or one.entry or other.entry)
+    )
 
 
 def refusal(table: Table, message: str, edit: int, row: str) -> KeyplanError:
@@ -129,17 +142,42 @@ class Writer:
         self._templates: dict[tuple[Any, ...], list[Template]] = {}
         self._bulks: dict[str, _Bulk] = {}
         self._decoders: dict[str, Callable[[Any], list[Row]]] = {}
+        self._encoders: dict[str, Callable[[Iterable[Any]], list[Raw]]] = {}
 
     def write(self, edits: Sequence[Edit]) -> WriteRequest:
         steps = []
         tables = []
         returns = False
+        last: Edit | None = None
+        prepared: list[Template] = []
         for number, edit in enumerate(edits):
             tables.append(self._table(edit))
             returns = returns or edit.returning
-            for template in self._prepared(edit):
+            if last is None or not _is_alike(last, edit):
+                prepared, last = self._prepared(edit), edit
+            for template in prepared:
                 steps.append(Step(template.text, template.values(edit), template.check, number, template.returns))
         return WriteRequest(steps, edits, tables, returns)
+
+    def write_many(self, puts: Sequence[Puts], edits: Sequence[Edit]) -> WriteRequest:
+        """Whole entries go in table by table, in the order of their keys."""
+        batches = []
+        rest: list[Edit] = []
+        for some in puts:
+            table = self._tables.get(some.view)
+            if table is None or some.at or not table.parts or (some.alive_at is not None and table.expires):
+                rest += some.edits()  # each needs a look at what is there
+                continue
+            if some.keys is None:
+                values = self._many(table)(some.rows)
+            else:
+                encode = self._bulk(some.view).put_values
+                values = [encode(key, row) for key, row in zip(some.keys, some.rows, strict=True)]
+            values.sort(key=itemgetter(*range(len(table.parts))))
+            batches.append((table, insert_text(table) if some.expect == "absent" else upsert_text(table), values))
+        request = self.write([*rest, *edits])
+        request.batches = batches
+        return request
 
     def wrote(self, request: WriteRequest, reply: Reply) -> list[Row | None]:
         if isinstance(reply, Exception):
@@ -184,7 +222,7 @@ class Writer:
         table = self._tables.get(view)
         if table is None or not table.parts:
             return None
-        encode, text = rows_encoder(table.entry), upsert_text(table)
+        encode, text = self._many(table), upsert_text(table)
         by_key = itemgetter(*range(len(table.parts)))
 
         def put(rows: Sequence[Row]) -> list[BulkRequest]:
@@ -218,6 +256,12 @@ class Writer:
                 encoder([part.slot for part in table.parts]),
             )
         return self._bulks[view]
+
+    def _many(self, table: Table) -> Callable[[Iterable[Any]], list[Raw]]:
+        """From rows to the parameters of each."""
+        if table.name not in self._encoders:
+            self._encoders[table.name] = rows_encoder(table.entry)
+        return self._encoders[table.name]
 
     def _decoder(self, table: Table) -> Callable[[Any], list[Row]]:
         if table.name not in self._decoders:
