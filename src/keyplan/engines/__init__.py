@@ -10,7 +10,7 @@ from keyplan.errors import UnknownEngineError, nearest
 if TYPE_CHECKING:
     from keyplan.engines.base import Engine
 
-BUILTIN = ("dynamodb", "sqlite")
+BUILTIN = ("dynamodb", "mongodb", "sqlite")
 
 
 def engine_names() -> tuple[str, ...]:

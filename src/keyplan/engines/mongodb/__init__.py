@@ -1,0 +1,78 @@
+"""MongoDB: collections of documents with embedded rows, and indexes that the server keeps, on a replica set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from keyplan.engines.base import AsyncPort, Catalog, Change, Codec, Engine, Kind, Port, Proc
+from keyplan.model.model import Model
+from keyplan.plan.design import Design, Structure
+from keyplan.plan.steps import Search
+from keyplan.plan.view import View
+
+if TYPE_CHECKING:
+    from keyplan.engines.work import CostModel
+
+KINDS = {
+    "collection": Kind("collection", partitioned=False, embeds=True, measures=("count", "sum", "min", "max")),
+    "index": Kind("index", kept_by_engine=True, holds_all=True, partitioned=False, unique=True),
+}
+
+
+class MongoEngine(Engine):
+    """The engine; modules are imported when they are needed, the driver at `connect`."""
+
+    name = "mongodb"
+    schemes = ("mongodb", "mongodb+srv")
+    extra = "mongodb"
+    kinds = KINDS
+    formats = ()
+
+    def costs(self, model: Model) -> CostModel:
+        from keyplan.engines.mongodb.cost import cost_model
+
+        return cost_model(model)
+
+    def pack(self, model: Model, views: Sequence[View], settings: Mapping[str, Any]) -> tuple[Structure, ...]:
+        from keyplan.engines.mongodb.pack import pack
+
+        return pack(model, views)
+
+    def emit(self, model: Model, design: Design, to: str) -> Mapping[str, str]:
+        from keyplan.engines.mongodb.emit import emit
+
+        return emit(model, design, to)
+
+    def codec(self, model: Model, design: Design) -> Codec:
+        from keyplan.engines.mongodb.requests import MongoCodec
+
+        return MongoCodec(model, design)
+
+    def inspect(self, model: Model, design: Design) -> Proc[Catalog]:
+        from keyplan.engines.mongodb.changes import inspect
+
+        return inspect(model, design)
+
+    def changes(self, model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]:
+        from keyplan.engines.mongodb.changes import changes
+
+        return changes(model, design, lock, found)
+
+    def connect(self, url: str, model: Model, design: Design | None) -> Port:
+        from keyplan.engines.mongodb.port import MongoPort
+
+        return MongoPort(url)
+
+    def connect_async(self, url: str, model: Model, design: Design | None) -> AsyncPort:
+        from keyplan.engines.mongodb.port import MongoAsyncPort
+
+        return MongoAsyncPort(url)
+
+    def words(self, model: Model, design: Design, search: Search) -> str:
+        from keyplan.engines.mongodb.words import words
+
+        return words(model, design, search)
+
+
+ENGINE = MongoEngine()

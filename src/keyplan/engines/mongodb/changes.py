@@ -1,0 +1,279 @@
+"""What a database holds against what the design wants, and the steps from one to the other.
+
+The design is recorded in the collection `keyplan_design`, and with it which collections are ours. MongoDB changes
+schemas one command at a time, so every step can be repeated, and the record comes last: an apply that was cut off is
+done again from the start. The record is compared with what was seen, so that two processes with different designs do
+not overwrite each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from keyplan.engines.base import Catalog, Change, Proc, Reply
+from keyplan.engines.mongodb.layout import RECORD_COLLECTION, Index, Layout, Place, layout
+from keyplan.engines.mongodb.operations import Command
+from keyplan.engines.mongodb.schema import expiry_index, validator
+from keyplan.engines.mongodb.values import Document
+from keyplan.errors import ConflictError, DesignMismatchError, KeyplanError
+from keyplan.model.model import Model
+from keyplan.plan.design import Design
+from keyplan.plan.lockfile import design_hash
+
+_EXISTS, _MISSING_INDEX, _MISSING_COLLECTION = 48, 27, 26
+_DUPLICATE = 11000
+_MAJORITY: Document = {"w": "majority"}
+
+
+def inspect(model: Model, design: Design) -> Proc[Catalog]:
+    """The collections and indexes there are, and the design on record."""
+    wanted = [place.collection for place in layout(model, design).collections]
+    (listed,) = yield [
+        Command({"listCollections": 1, "filter": {"type": "collection"}, "cursor": {"batchSize": 10_000}})
+    ]
+    there = {one["name"]: one.get("options", {}) for one in _checked(listed)["cursor"]["firstBatch"]}
+    record: Document = {}
+    if RECORD_COLLECTION in there:
+        body = {
+            "find": RECORD_COLLECTION,
+            "filter": {"_id": "design"},
+            "limit": 1,
+            "readConcern": {"level": "majority"},
+        }
+        (found,) = yield [Command(body)]
+        record = next(iter(_checked(found)["cursor"]["firstBatch"]), {})
+    names = [name for name in dict.fromkeys([*record.get("collections", {}), *wanted]) if name in there]
+    indexes: dict[str, dict[str, Document]] = {}
+    empty: dict[str, bool] = {}
+    for name in names:
+        replies = yield [
+            Command({"listIndexes": name, "cursor": {"batchSize": 1000}}),
+            Command({"find": name, "projection": {"_id": 1}, "limit": 1}),
+        ]
+        indexes[name] = {one["name"]: dict(one) for one in _checked(replies[0])["cursor"]["firstBatch"]}
+        empty[name] = not _checked(replies[1])["cursor"]["firstBatch"]
+    about = {
+        "collections": {name: there[name] for name in names},
+        "indexes": indexes,
+        "empty": empty,
+        "ours": record.get("collections", {}),
+        "model": record.get("model"),
+        "recorded": bool(record),
+    }
+    return Catalog(record.get("hash"), record.get("lock"), about)
+
+
+def _checked(reply: Reply) -> Any:
+    if isinstance(reply, KeyplanError):
+        raise reply
+    return reply
+
+
+def signature(place: Place) -> str:
+    """A hash of where everything lies in a collection's documents."""
+    parts = [[part.slot.field, str(part.slot.type), part.descending] for part in place.parts]
+    slots = sorted([slot.path, slot.field, str(slot.type)] for slot in place.slots.values())
+    inside = sorted(
+        [
+            child.array,
+            [slot.field for slot in child.own_key],
+            sorted([s.path, s.field, str(s.type)] for s in child.slots.values()),
+        ]
+        for child in place.children.values()
+    )
+    return hashlib.sha256(json.dumps([parts, slots, inside]).encode()).hexdigest()[:32]
+
+
+def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]:
+    """The steps that make the database hold the design; none if it does already."""
+    places = layout(model, design)
+    about = found.found
+    wanted = {place.collection: place for place in places.collections}
+    ours: Mapping[str, Mapping[str, Any]] = about["ours"]
+    there: Mapping[str, Mapping[str, Any]] = about["collections"]
+    if about["model"] not in (None, model.name):
+        raise DesignMismatchError(
+            f"the database holds a design of the model '{about['model']}', not of '{model.name}'; name another database"
+        )
+    steps: list[Change] = []
+    for name, place in wanted.items():
+        _check_collection(name, place, about)
+    for name in ours:
+        if name in there and name not in wanted:
+            home = bool(ours[name].get("home")) and not about["empty"].get(name, False)
+            steps.append(DropCollection(name, home=home))
+    for name, place in wanted.items():
+        if name not in there:
+            steps.append(CreateCollection(place))
+        elif there[name].get("validator") != validator(place):
+            steps.append(ChangeValidator(place))
+        steps += _index_steps(places, place, about["indexes"].get(name, {}), name in there)
+    if not steps and found.lock == lock and found.design_hash == design_hash(lock):
+        return ()
+    kept = {name: {"home": _is_home(design, place), "layout": signature(place)} for name, place in wanted.items()}
+    return (*steps, Record(model, lock, kept, found))
+
+
+def index_definitions(place: Place) -> dict[str, Document]:
+    """The indexes of a collection, by name, as `createIndexes` takes them."""
+    found: dict[str, Document] = {}
+    for index in (*place.indexes, *([place.order] if place.order else [])):
+        found[index.name] = index_definition(index)
+    expiry = expiry_index(place)
+    if expiry is not None:
+        found[expiry["name"]] = expiry
+    return found
+
+
+def index_definition(index: Index) -> Document:
+    definition: Document = {"key": index.fields, "name": index.name}
+    if index.unique:
+        definition["unique"] = True
+    if index.partial:
+        definition["partialFilterExpression"] = index.partial
+    return definition
+
+
+def _index_steps(places: Layout, place: Place, there: Mapping[str, Document], exists: bool) -> list[Change]:
+    wanted = index_definitions(place)
+    steps: list[Change] = []
+    for name, about in there.items():
+        if name != "_id_" and (name not in wanted or not _same(wanted[name], about)):
+            steps.append(DropIndex(place.collection, name))
+    new = [definition for name, definition in wanted.items() if name not in there or not _same(definition, there[name])]
+    if new:
+        steps.append(CreateIndexes(place, new))
+    return steps
+
+
+def _same(wanted: Document, about: Document) -> bool:
+    """Whether an index is as it is wanted; the order of its fields matters."""
+    told = {name: value for name, value in about.items() if name not in ("v", "ns", "background")}
+    return told == wanted and list(about["key"].items()) == list(wanted["key"].items())
+
+
+def _is_home(design: Design, place: Place) -> bool:
+    return any(view == place.view.name for view, _ in design.homes.values())
+
+
+def _check_collection(name: str, place: Place, about: Mapping[str, Any]) -> None:
+    if name not in about["collections"]:
+        return
+    if about["empty"].get(name):
+        return
+    if name not in about["ours"]:
+        raise DesignMismatchError(
+            f"the database has a collection '{name}' that keyplan did not make; name another database, or rename it"
+        )
+    if about["ours"][name].get("layout") != signature(place):
+        raise DesignMismatchError(
+            f"the documents of '{name}' are laid out for another design, and are not moved; "
+            "load the rows into a new database, or open this one with the model it was made for"
+        )
+
+
+class _Commands(Change):
+    """Commands sent one after the other."""
+
+    commands: tuple[Command, ...] = ()
+
+    def run(self) -> Proc[None]:
+        for command in self.commands:
+            (reply,) = yield [command]
+            _checked(reply)
+
+
+class CreateCollection(_Commands):
+    """A collection with its validator."""
+
+    def __init__(self, place: Place) -> None:
+        self.summary = f"create the collection {place.collection}"
+        body = {"create": place.collection, "validator": validator(place), "writeConcern": _MAJORITY}
+        # Somebody who applies the same design at the same time may have been faster; the validator then is his.
+        change = {"collMod": place.collection, "validator": validator(place), "writeConcern": _MAJORITY}
+        self.commands = (Command(body, (_EXISTS,)), Command(change))
+
+
+class ChangeValidator(_Commands):
+    """Another validator; documents that are there already are not looked at."""
+
+    def __init__(self, place: Place) -> None:
+        self.summary = f"change the validator of {place.collection}"
+        self.commands = (
+            Command({"collMod": place.collection, "validator": validator(place), "writeConcern": _MAJORITY}),
+        )
+
+
+class CreateIndexes(Change):
+    """Indexes of one collection, built together in one pass over it."""
+
+    def __init__(self, place: Place, definitions: list[Document]) -> None:
+        self._collection = place.collection
+        self._names = [one["name"] for one in definitions]
+        self.summary = f"create {_indexes(self._names)} of {place.collection}"
+        body = {"createIndexes": place.collection, "indexes": definitions, "writeConcern": _MAJORITY}
+        self._command = Command(body)
+
+    def run(self) -> Proc[None]:
+        (reply,) = yield [self._command]
+        if isinstance(reply, KeyplanError):
+            cause: Any = reply.__cause__
+            if getattr(cause, "code", None) == _DUPLICATE:
+                raise DesignMismatchError(
+                    f"{_indexes(self._names)} of '{self._collection}' cannot be built: rows have the same value where "
+                    "the design wants each once; mend the rows, then apply again"
+                )
+            raise reply
+
+
+def _indexes(names: list[str]) -> str:
+    return f"the index{'es' if len(names) > 1 else ''} {', '.join(names)}"
+
+
+class DropIndex(_Commands):
+    """One index; the documents stay."""
+
+    def __init__(self, collection: str, name: str) -> None:
+        self.summary = f"drop the index {name} of {collection}, which can be made again"
+        self.commands = (
+            Command({"dropIndexes": collection, "index": name, "writeConcern": _MAJORITY}, (_MISSING_INDEX,)),
+        )
+
+
+class DropCollection(_Commands):
+    """A collection that the design no longer has."""
+
+    def __init__(self, name: str, *, home: bool) -> None:
+        what = "with all its rows" if home else "whose rows can be made again"
+        self.summary = f"drop the collection {name}, {what}"
+        self.destructive = home
+        self.commands = (Command({"drop": name, "writeConcern": _MAJORITY}, (_MISSING_COLLECTION,)),)
+
+
+class Record(Change):
+    """Writes the design into the database, if nobody has written another one since."""
+
+    summary = f"record the design in {RECORD_COLLECTION}"
+
+    def __init__(self, model: Model, lock: str, collections: Document, found: Catalog) -> None:
+        self._found = found
+        self._body = {"model": model.name, "hash": design_hash(lock), "lock": lock, "collections": collections}
+
+    def run(self) -> Proc[None]:
+        known = [self._body["hash"], *([self._found.design_hash] if self._found.design_hash else [])]
+        update = {
+            "q": {"_id": "design", "hash": {"$in": known}},
+            "u": {"$set": self._body},
+            "upsert": not self._found.found["recorded"],
+        }
+        body = {"update": RECORD_COLLECTION, "updates": [update], "writeConcern": _MAJORITY}
+        (reply,) = yield [Command(body)]
+        done = _checked(reply)
+        errors = done.get("writeErrors", ())
+        if any(one.get("code") == _DUPLICATE for one in errors) or (not errors and done.get("n") == 0):
+            raise ConflictError("another process is applying a different design to this database; look at it again")
+        if errors:
+            raise DesignMismatchError(f"the design cannot be recorded: {errors[0].get('errmsg')}")

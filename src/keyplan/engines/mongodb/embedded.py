@@ -1,0 +1,130 @@
+"""Searches over rows that are embedded in their parent's document.
+
+A document is found by the parent's key; its array is sorted and cut here, where it arrives whole anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keyplan.engines.base import Answer, Ask, Reader, Reply, Row, Span
+from keyplan.engines.mongodb.filters import FieldFilter, IdFilter
+from keyplan.engines.mongodb.layout import Place
+from keyplan.engines.mongodb.limits import BATCH
+from keyplan.engines.mongodb.operations import Find, Found, More
+from keyplan.engines.mongodb.values import ID, Document, Names, id_encoder, key_decoder, row_code, source_of
+from keyplan.errors import UnsupportedError
+from keyplan.plan.steps import Search
+
+Keyed = list[tuple[tuple[Any, ...], Row]]
+
+
+@dataclass(slots=True)
+class DocumentsAsk(Ask):
+    """Parents' documents, each with the spans that look into it."""
+
+    wanted: dict[tuple[Any, ...], list[tuple[int, Span]]]
+    limit: int | None
+
+
+@dataclass(slots=True)
+class ScanAsk(Ask):
+    """All documents of a range of parents."""
+
+    span: Span
+
+
+class EmbeddedReader(Reader):
+    """A Search over one array of a collection's documents."""
+
+    def __init__(self, place: Place, search: Search) -> None:
+        if search.along:
+            raise UnsupportedError(f"view '{search.view}': rows are embedded one level deep")
+        for path in search.takes:
+            if path not in place.slots:
+                raise UnsupportedError(f"view '{search.view}' does not hold '{path}'")
+        self._place = place
+        self._descending = search.descending
+        takes = [place.slots[path] for path in search.takes]
+        names = Names()
+        key = "".join(names.decode(slot, source_of(slot, "e")) + ", " for slot in place.own_key)
+        row = row_code(names, takes, "e")
+        self._elements: Callable[[Document], Keyed] = names.compile(
+            f"lambda d: sorted([(({key}), {{{row}}}) for e in d.get({place.array!r}, ())], key=lambda pair: pair[0])"
+        )
+        wanted = {slot.field for slot in (*takes, *place.own_key) if slot.field.partition(".")[0] != ID}
+        self._projection = {f"{place.array}.{field}": 1 for field in sorted(wanted)} or {place.array: 1}
+        roots = place.parts[: len(place.parts) - place.own]
+        self._roots = len(roots)
+        self._id = id_encoder(place.root_key)
+        self._id_of = key_decoder(place.root_key)
+        self._filter = (IdFilter if self._roots > 1 else FieldFilter)(roots, {})
+
+    def ask(self, spans: Sequence[Span], limit: int | None, *, strong: bool) -> list[Ask]:
+        wanted: dict[tuple[Any, ...], list[tuple[int, Span]]] = {}
+        asks: list[Ask] = []
+        collection = self._place.collection
+        for number, span in enumerate(spans):
+            fixed = (*span.partition, *span.prefix)
+            if len(fixed) < self._roots:
+                if span.low is not None or span.high is not None or span.starts is not None:
+                    raise UnsupportedError(
+                        f"view '{self._place.view.name}': embedded rows have no order across parents"
+                    )
+                found = self._filter.span(span) if fixed else {}
+                find = Find(collection, found, self._projection, [(ID, 1)], 0, "_id_", strong)
+                asks.append(ScanAsk(find, (number,), span))
+            else:
+                wanted.setdefault(fixed[: self._roots], []).append((number, span))
+        keys = list(wanted)
+        for start in range(0, len(keys), BATCH):
+            some = {key: wanted[key] for key in keys[start : start + BATCH]}
+            ids = [self._id(key) for key in some]
+            find = Find(collection, {ID: ids[0] if len(ids) == 1 else {"$in": ids}}, self._projection, strong=strong)
+            if len(ids) == 1:
+                find.limit = 1
+            else:
+                find.hint = "_id_"
+            numbers = [number for pairs in some.values() for number, _ in pairs]
+            asks.append(DocumentsAsk(find, numbers, some, limit))
+        return asks
+
+    def answer(self, ask: Ask, reply: Reply) -> Answer:
+        if not isinstance(reply, Found):
+            raise reply
+        if isinstance(ask, ScanAsk):
+            rows = [row for document in reply.documents for _, row in self._elements(document)]
+            more = ScanAsk(More(reply.cursor), ask.spans, ask.span) if reply.cursor is not None else None
+            return Answer((rows,), more)
+        assert isinstance(ask, DocumentsAsk)
+        found: dict[int, list[Row]] = {number: [] for number in ask.spans}
+        for document in reply.documents:
+            elements = self._elements(document)
+            for number, span in ask.wanted[self._id_of(document)]:
+                found[number] = self._within(elements, span, ask.limit)
+        more_ask = None
+        if reply.cursor is not None:
+            more_ask = DocumentsAsk(More(reply.cursor), ask.spans, ask.wanted, ask.limit)
+        return Answer([found[number] for number in ask.spans], more_ask)
+
+    def _within(self, elements: Keyed, span: Span, limit: int | None) -> list[Row]:
+        prefix = (*span.partition, *span.prefix)[self._roots :]
+        width = len(prefix)
+        low, high, starts = span.low, span.high, span.starts
+        rows = []
+        for key, row in elements:
+            rest = key[width:]
+            if key[:width] != prefix:
+                continue
+            if low is not None and (rest[: len(low)] < low or (span.low_open and rest[: len(low)] == low)):
+                continue
+            if high is not None and (rest[: len(high)] > high or (span.high_open and rest[: len(high)] == high)):
+                continue
+            if starts is not None and not rest[0].startswith(starts):
+                continue
+            rows.append(dict(row))
+        if self._descending:
+            rows.reverse()
+        return rows if limit is None else rows[:limit]

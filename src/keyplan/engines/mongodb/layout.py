@@ -1,0 +1,371 @@
+"""Where each view of a design lies in MongoDB: collections, the fields of their documents, embedded rows, and indexes.
+
+Everything here follows from the model, the views and the names that `pack` chose; codec, changes and emit all read it.
+A document has
+
+- `_id`: the value of the view's key, or where it has several parts a document of them, in their order. BSON compares
+  documents field by field, so that the index on `_id` is sorted as the view is. What stands there stands nowhere else;
+- a field for every other path that the view holds, named like the path (`user.name` is `user_name`);
+- `_expires` where rows expire, `_count` and its like where it counts a group;
+- an array per embedded role, with a document per child row, without what the parent's `_id` says already.
+
+A child row may be there before its parent, or outlive it. Then its document has no row of the parent: the field
+`Place.presence` tells, which every row of the parent has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from keyplan.engines.mongodb.values import ID, Slot, encoder
+from keyplan.errors import UnsupportedError
+from keyplan.model.entity import EXPIRES
+from keyplan.model.model import Model
+from keyplan.model.pattern import Condition, Literal, Path, Term
+from keyplan.model.types import Type
+from keyplan.model.values import truncated_type
+from keyplan.plan.design import Design, Structure
+from keyplan.plan.view import COPIES, COUNT, Embed, Measure, Part, View
+
+HERE = "_row"
+"""The field that says that a parent's row is there, where no column does."""
+TOUCHED = "_touched"
+"""What a check inside a transaction changes, so that it meets with whoever changes the document."""
+EXPIRES_FIELD = "_expires"
+RECORD_COLLECTION = "keyplan_design"
+
+_OURS = {ID, HERE, TOUCHED, EXPIRES_FIELD}
+
+
+@dataclass(frozen=True)
+class KeyPart:
+    """One part of a key: the slot that holds its value, and its direction."""
+
+    slot: Slot
+    descending: bool = False
+    many: bool = False
+    """One entry per element of an array."""
+
+
+@dataclass
+class Place:
+    """The documents of one view, or the elements of one array in them."""
+
+    view: View
+    at: tuple[str, ...]
+    entity: str
+    collection: str
+    parts: tuple[KeyPart, ...]
+    """Of an embed: those of the parent's `_id`, then those of the embed's sort."""
+    slots: dict[str, Slot]
+    """Every path that can be read, and is stored."""
+    array: str = ""
+    """An embed: the field of the array."""
+    own: int = 0
+    """An embed: how many parts stand in the element itself."""
+    children: dict[str, Place] = field(default_factory=dict)
+    presence: str = ""
+    """With children: the field that every row has."""
+    extends: dict[str, str] = field(default_factory=dict)
+    """Measures that are extended rather than added to: path to min or max."""
+    indexes: list[Index] = field(default_factory=list)
+    order: Index | None = None
+    """Where the key has parts in both directions: the index that is sorted so."""
+
+    @property
+    def key(self) -> tuple[Slot, ...]:
+        return tuple(part.slot for part in self.parts)
+
+    @property
+    def own_key(self) -> tuple[Slot, ...]:
+        """An embed: the parts that tell its elements apart within a document."""
+        return self.key[len(self.parts) - self.own :]
+
+    @property
+    def root_key(self) -> tuple[Slot, ...]:
+        """The parts of the `_id`."""
+        return self.key[: len(self.parts) - self.own]
+
+    @property
+    def stored(self) -> tuple[Slot, ...]:
+        """The slots that have a field of their own, outside the `_id`."""
+        return tuple(slot for slot in self.slots.values() if slot.field.partition(".")[0] != ID)
+
+    @property
+    def expires(self) -> bool:
+        return EXPIRES in self.slots
+
+
+@dataclass
+class Index:
+    """An index that MongoDB keeps over a collection."""
+
+    view: View
+    name: str
+    place: Place
+    parts: tuple[KeyPart, ...]
+    partial: dict[str, Any]
+    """The condition of a partial index, which every query through it repeats."""
+    unique: bool = False
+
+    @property
+    def keys(self) -> list[tuple[str, int]]:
+        return [(part.slot.field, -1 if part.descending else 1) for part in self.parts]
+
+    def is_like(self, other: Index) -> bool:
+        """Whether MongoDB could not tell one from the other."""
+        return (list(self.fields.items()), self.partial, self.unique) == (
+            list(other.fields.items()),
+            other.partial,
+            other.unique,
+        )
+
+    @property
+    def fields(self) -> dict[str, int]:
+        """The index's own key. MongoDB takes the `_id` alone for its own index, which cannot be partial."""
+        found = dict(self.keys)
+        if list(found) == [ID]:
+            found |= dict.fromkeys(sorted(self.partial), 1)
+        return found
+
+
+@dataclass
+class Layout:
+    """All places and indexes of a design."""
+
+    places: dict[tuple[str, tuple[str, ...]], Place]
+    """By view and the roles that lead to an embed inside it."""
+    indexes: dict[str, Index]
+    """By view."""
+
+    @property
+    def collections(self) -> list[Place]:
+        """The places that are whole documents."""
+        return [place for place in self.places.values() if not place.at]
+
+
+def layout(model: Model, design: Design) -> Layout:
+    """The layout of a design."""
+    return arrange(model, design.views, design.structures, design.homes)
+
+
+def arrange(
+    model: Model,
+    views: Mapping[str, View],
+    structures: Iterable[Structure],
+    homes: Mapping[str, tuple[str, tuple[str, ...]]],
+) -> Layout:
+    places: dict[tuple[str, tuple[str, ...]], Place] = {}
+    indexes: dict[str, Index] = {}
+    listed = [(views[name], structure) for structure in structures for name in structure.views]
+    for view, structure in listed:
+        if not view.base:
+            for place in _collection(model, view, structure.name):
+                places[view.name, place.at] = place
+    for view, structure in listed:
+        if view.base:
+            base = places[view.base, _base_at(views, homes, view)]
+            if base.at:
+                raise UnsupportedError(f"view '{view.name}': an index over embedded rows is not possible here")
+            made = _index(model, view, structure, base)
+            same = next((one for one in base.indexes if one.is_like(made)), None)
+            if same is not None:  # two views that come to one index: MongoDB has it once
+                made.name = same.name
+            else:
+                base.indexes.append(made)
+            indexes[view.name] = made
+    return Layout(places, indexes)
+
+
+def _base_at(
+    views: Mapping[str, View], homes: Mapping[str, tuple[str, tuple[str, ...]]], view: View
+) -> tuple[str, ...]:
+    """The roles that lead to the rows which an index view is of."""
+    home, at = homes.get(view.entity, (view.base, ()))
+    if home == view.base:
+        return tuple(at)
+    if views[view.base].entity == view.entity:
+        return ()
+    return next((one.role,) for one in views[view.base].embeds if one.entity == view.entity)
+
+
+class FieldNames:
+    """Names for the fields of one document, each once."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = {*_OURS, *taken}
+
+    def of(self, path: str) -> str:
+        """A name that reads like the path, and that MongoDB takes for a name and never for a path or operator."""
+        if path == EXPIRES:
+            return EXPIRES_FIELD
+        name = f"_{path[1:]}" if path.startswith("$") else path
+        name = re.sub(r"\W+", "_", name)
+        name = name.rstrip("_") if path.endswith(")") else name
+        while name in self._taken or not name:
+            name += "_"
+        self._taken.add(name)
+        return name
+
+
+def part_name(part: Part) -> str:
+    """The path of a key part in entries: the path itself, or `day(created_at)`, `each(tags)`, `shard of 4`."""
+    text = str(part)
+    return text.removesuffix(" desc") if part.descending else text
+
+
+def _collection(model: Model, view: View, name: str) -> list[Place]:
+    if view.embeds and view.measures:
+        raise UnsupportedError(f"view '{view.name}': groups embed nothing")
+    inner, outer = FieldNames(), FieldNames(embed.role for embed in view.embeds)
+    slots: dict[str, Slot] = {}
+    single = len(view.parts) == 1
+    parts = []
+    for part in view.parts:
+        path = part_name(part)
+        where = ID if single else f"{ID}.{inner.of(path)}"
+        slots[path] = Slot(path, where, part_type(model, view.entity, part), nullable=False)
+        parts.append(KeyPart(slots[path], part.descending))
+    extends = {}
+    if view.measures:
+        slots[COUNT] = Slot(COUNT, outer.of(COUNT), Type("int"), nullable=False)
+        for measure in view.measures:
+            type = measure_type(model, view.entity, measure)
+            if measure.how in ("min", "max"):
+                extends[measure.name] = measure.how
+            wide = measure.how == "sum" and type.kind in ("int", "decimal")
+            if measure.name not in slots:
+                nullable = measure.how in ("min", "max")
+                slots[measure.name] = Slot(measure.name, outer.of(measure.name), type, nullable, wide)
+    for path in view.holds:
+        if path not in slots:
+            slots[path] = _slot(model, view.entity, path, outer)
+    place = Place(view, (), view.entity, name, tuple(parts), slots, extends=extends)
+    if len({part.descending for part in parts}) > 1:
+        place.order = Index(view, "key_order", place, place.parts, {})
+    elif any(part.descending for part in parts):
+        raise UnsupportedError(f"view '{view.name}': an `_id` is sorted upwards; read it the other way round")
+    if view.embeds:
+        always = (
+            slot.field
+            for slot in place.stored
+            if not slot.nullable and not slot.type.is_collection and slot.path in model.entities[view.entity].columns
+        )
+        place.presence = next(always, HERE)
+    return [place, *(_embed(model, place, embed) for embed in view.embeds)]
+
+
+def _slot(model: Model, entity: str, path: str, names: FieldNames) -> Slot:
+    type, nullable = path_type(model, entity, path)
+    copied = type.is_collection and path not in model.entities[entity].columns
+    return Slot(path, names.of(path), type, nullable, copied=copied)
+
+
+def _embed(model: Model, parent: Place, embed: Embed) -> Place:
+    if embed.embeds:
+        raise UnsupportedError(f"view '{parent.view.name}': rows are embedded one level deep")
+    role = model.entities[parent.entity].roles[embed.role]
+    seen = dict(zip(model.entities[parent.entity].key, role.columns, strict=True))
+    names = FieldNames()
+    slots: dict[str, Slot] = {}
+    parts = []
+    for part in parent.parts:
+        if part.slot.path not in seen:
+            raise UnsupportedError(f"view '{parent.view.name}': rows are embedded under their parent's key alone")
+        path = seen[part.slot.path]
+        slots[path] = Slot(path, part.slot.field, part.slot.type, nullable=False)
+        parts.append(KeyPart(slots[path], part.descending))
+    for path in embed.holds:
+        if path not in slots:
+            slots[path] = _slot(model, embed.entity, path, names)
+    for one in embed.sort:
+        parts.append(KeyPart(slots[one.path], one.descending))
+    place = Place(parent.view, (embed.role,), embed.entity, parent.collection, tuple(parts), slots)
+    place.array, place.own = embed.role, len(embed.sort)
+    parent.children[embed.role] = place
+    return place
+
+
+def _index(model: Model, view: View, structure: Structure, place: Place) -> Index:
+    parts = []
+    partial: dict[str, Any] = {}
+    for part in view.parts:
+        if part.ways > 1 or part.cut not in (None, "each") or part.path not in place.slots:
+            raise UnsupportedError(f"view '{view.name}': a mongodb index cannot have the part '{part}'")
+        slot = place.slots[part.path]
+        made = slot
+        if part.cut == "each":
+            made = Slot(part_name(part), slot.field, part_type(model, view.entity, part), nullable=False)
+        elif slot.nullable:
+            partial[slot.field] = {"$exists": True}
+        parts.append(KeyPart(made, part.descending, part.cut == "each"))
+    for condition in view.where:
+        slot = place.slots[str(condition.path)]
+        partial[slot.field] = _condition(view, slot, condition)
+    if place.presence:
+        partial.setdefault(place.presence, {"$exists": True})
+    return Index(view, structure.name, place, tuple(parts), partial, view.unique)
+
+
+def _condition(view: View, slot: Slot, condition: Condition) -> dict[str, Any]:
+    """A literal condition as a partial index takes it: equality and presence."""
+    if condition.op == "present":
+        return {"$exists": True}
+    values = [operand.value for operand in condition.operands if isinstance(operand, Literal)]
+    if condition.op != "=" or condition.cut or len(values) != 1:
+        raise UnsupportedError(f"view '{view.name}': a partial index cannot have the condition '{condition}'")
+    return {"$eq": encoder(slot)(values[0])}
+
+
+def path_type(model: Model, entity: str, path: str) -> tuple[Type, bool]:
+    """The type of a path, and whether it can be missing in an entry."""
+    own = model.entities[entity].columns.get(path)
+    if own is not None:
+        return own.type, own.optional
+    if path.endswith(f".{EXPIRES}"):
+        return Type("timestamp"), True
+    return model.column(entity, model.resolve(entity, path)).type, True
+
+
+def part_type(model: Model, entity: str, part: Part) -> Type:
+    """The type of a key part's values."""
+    if part.ways > 1 or part.cut == COPIES:
+        return Type("int")
+    if part.cut == "words":
+        return Type("string")
+    type, _ = path_type(model, entity, part.path)
+    if part.cut == "each":
+        assert type.of is not None
+        return type.of
+    return truncated_type(type, part.cut) if part.cut else type
+
+
+def measure_type(model: Model, entity: str, measure: Measure) -> Type:
+    """The type of a kept aggregate; of a product of decimals, all digits after the point."""
+    if measure.how == "count" or measure.term is None:
+        return Type("int")
+    return term_type(model, entity, measure.term)
+
+
+def term_type(model: Model, entity: str, term: Term) -> Type:
+    if term.path is not None:
+        return path_type(model, entity, str(Path(*term.path)))[0]
+    if term.left is None or term.right is None:
+        if isinstance(term.number, float):
+            return Type("float")
+        exponent = getattr(term.number, "as_tuple", lambda: None)()
+        return Type("int") if exponent is None else Type("decimal", scale=max(0, -int(exponent.exponent)))
+    left, right = term_type(model, entity, term.left), term_type(model, entity, term.right)
+    if "float" in (left.kind, right.kind):
+        return Type("float")
+    if left.kind == right.kind == "int":
+        return Type("int")
+    return Type("decimal", scale=left.scale + right.scale if term.op == "*" else max(left.scale, right.scale))
+
+
+def own_fields(place: Place, paths: Sequence[str]) -> list[str]:
+    """The fields that a projection names for these paths."""
+    return [place.slots[path].field for path in paths]

@@ -1,0 +1,47 @@
+"""What the port can be asked to do, without the driver: plain data that can be printed and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from keyplan.engines.mongodb.values import Document
+
+
+@dataclass(slots=True)
+class Find:
+    """Documents of one collection; the reply is a `Found`."""
+
+    collection: str
+    filter: Document
+    projection: Mapping[str, int] | None = None
+    sort: list[tuple[str, int]] | None = None
+    limit: int = 0
+    """0: all, in chunks."""
+    hint: str | None = None
+    strong: bool = False
+
+
+@dataclass(slots=True)
+class More:
+    """The next chunk of a cursor that is open on the server."""
+
+    cursor: Any
+
+
+@dataclass(slots=True)
+class Found:
+    """Documents, and the cursor that has more of them."""
+
+    documents: list[Document]
+    cursor: Any = None
+
+
+@dataclass(slots=True)
+class Command:
+    """A command of the database, such as `create` or `createIndexes`; the reply is its document."""
+
+    body: Document
+    tolerates: tuple[int, ...] = ()
+    """Codes of errors that mean: somebody has done it already."""

@@ -1,0 +1,513 @@
+"""The connection: the only place that knows the driver, pymongo, in both colours.
+
+**Durability.** Every write is acknowledged by a majority of the replica set (the default write concern), so that it
+outlives the loss of the primary. What is stronger or weaker can be said in the URL (`w`, `journal`, `wtimeoutMS`).
+
+**Repeats.** A lost reply is asked for once more by the driver itself: MongoDB knows a repeated write by the number of
+its session and does it once. Transactions are repeated here where the server says that nothing was done, and their
+commit where it cannot say. What is still unknown then is an UncertainError.
+
+**Reads.** A strong read goes to the primary and sees only what a majority has; any other takes the URL's
+`readPreference` and `readConcernLevel`.
+
+URLs: `mongodb://[user:password@]host[,host][:port]/database[?options]` and `mongodb+srv://…`, with the options of
+MongoDB's drivers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Generator, Sequence
+from datetime import UTC
+from decimal import Decimal
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from keyplan.engines.base import Reply, Request, Round
+from keyplan.engines.mongodb.faults import DUPLICATE, code_of, details_of, index_of, translate
+from keyplan.engines.mongodb.limits import CHUNK
+from keyplan.engines.mongodb.operations import Command, Find, Found, More
+from keyplan.engines.mongodb.steps import Step
+from keyplan.engines.mongodb.values import ID, Document, Top
+from keyplan.engines.mongodb.writes import BulkRequest, WriteRequest
+from keyplan.errors import ArgumentError, ConflictError, KeyplanError, MissingDriverError, ThrottledError
+
+try:
+    import pymongo
+    from bson.codec_options import CodecOptions, TypeCodec, TypeEncoder, TypeRegistry
+    from bson.decimal128 import Decimal128
+    from bson.errors import BSONError
+    from bson.max_key import MaxKey
+    from pymongo.errors import BulkWriteError, OperationFailure, PyMongoError
+    from pymongo.read_concern import ReadConcern
+    from pymongo.read_preferences import ReadPreference
+    from pymongo.write_concern import WriteConcern
+except ImportError:
+    raise MissingDriverError("mongodb: the driver 'pymongo' is not installed; pip install 'keyplan[mongodb]'") from None
+
+ATTEMPTS = 8
+"""How often a transaction that met with another one is tried again here, within a fraction of a second."""
+COMMIT_SECONDS = 20.0
+"""How long the outcome of a commit is asked for, which outlasts an election."""
+BULK_ATTEMPTS = 5
+SELECTION_MS = 10_000
+
+Thunk = Callable[[], Any]
+Calls = Generator["Thunk | float", Any, Any]
+"""Yields functions to be called (and awaited, if that is their colour) or seconds to wait; is sent the results."""
+
+_ERRORS = (PyMongoError, BSONError, ArithmeticError, OverflowError, UnicodeError)
+
+
+class _DecimalCodec(TypeCodec):
+    """Decimals as Decimal128."""
+
+    python_type = Decimal
+    bson_type = Decimal128
+
+    def transform_python(self, value: Decimal) -> Decimal128:
+        return Decimal128(value)
+
+    def transform_bson(self, value: Decimal128) -> Decimal:
+        return value.to_decimal()
+
+
+class _TopEncoder(TypeEncoder):
+    """Our greatest value as MaxKey."""
+
+    python_type = Top
+
+    def transform_python(self, value: Top) -> MaxKey:
+        return MaxKey()
+
+
+def codec_options() -> CodecOptions[Any]:
+    from bson.binary import UuidRepresentation
+
+    return CodecOptions(
+        tz_aware=True,
+        tzinfo=UTC,
+        uuid_representation=UuidRepresentation.STANDARD,
+        type_registry=TypeRegistry([_DecimalCodec(), _TopEncoder()]),
+    )
+
+
+class Link:
+    """A client of either colour, and the collections it reads and writes."""
+
+    def __init__(self, url: str, client: Any) -> None:
+        parts = urlsplit(url)
+        name = unquote(parts.path.lstrip("/"))
+        hosts = parts.netloc.rpartition("@")[2]
+        self.where = f"{hosts}/{name}"
+        if not name or "/" in name:
+            raise ArgumentError(
+                f"'{parts.scheme}://{hosts}/': no database is named; write {parts.scheme}://host/database"
+            )
+        options: dict[str, Any] = {"appname": "keyplan", "tz_aware": True}
+        if "serverselectiontimeoutms" not in parts.query.lower():
+            options["serverSelectionTimeoutMS"] = SELECTION_MS
+        try:
+            self.client = client(url, **options)
+            self.database = self.client.get_database(name, codec_options=codec_options())
+        except (PyMongoError, ValueError, TypeError) as error:
+            raise ArgumentError(f"{self.where}: {error}") from None
+        self._majority = WriteConcern("majority") if self.client.write_concern.is_server_default else None
+        strict = self.client.read_concern.level == "linearizable"
+        self._strong_concern = ReadConcern("linearizable" if strict else "majority")
+        self._weak: dict[str, Any] = {}
+        self._strong: dict[str, Any] = {}
+        self._writing: dict[str, Any] = {}
+
+    def reading(self, name: str, strong: bool) -> Any:
+        found = (self._strong if strong else self._weak).get(name)
+        if found is None:
+            if strong:
+                found = self._strong[name] = self.database.get_collection(
+                    name, read_preference=ReadPreference.PRIMARY, read_concern=self._strong_concern
+                )
+            else:
+                found = self._weak[name] = self.database.get_collection(name)
+        return found
+
+    def writing(self, name: str) -> Any:
+        found = self._writing.get(name)
+        if found is None:
+            found = self._writing[name] = self.database.get_collection(
+                name,
+                read_preference=ReadPreference.PRIMARY,
+                read_concern=ReadConcern("local"),
+                write_concern=self._majority,
+            )
+        return found
+
+    @property
+    def commit_concern(self) -> Any:
+        return self._majority or self.client.write_concern
+
+    def error(self, error: BaseException, *, writing: bool) -> KeyplanError:
+        return translate(error, self.where, writing=writing)
+
+
+# What requests come to
+
+
+def exchange(link: Link, request: Request) -> Calls:
+    """The reply to one request."""
+    if isinstance(request, WriteRequest):
+        return (yield from _write(link, request))
+    try:
+        if isinstance(request, Find):
+            return (yield from _find(link, request))
+        if isinstance(request, More):
+            return (yield from _chunk(request.cursor))
+        if isinstance(request, BulkRequest):
+            return (yield from _bulk(link, request))
+        if isinstance(request, Command):
+            return (yield from _command(link, request))
+    except _ERRORS as error:
+        return link.error(error, writing=isinstance(request, BulkRequest | Command))
+    raise TypeError(f"not a request for mongodb: {request!r}")
+
+
+def _find(link: Link, request: Find) -> Calls:
+    collection = link.reading(request.collection, request.strong)
+    if request.limit == 1 and request.sort is None and request.hint is None:
+        document = yield lambda: collection.find_one(request.filter, request.projection)
+        return Found([] if document is None else [document])
+    size = min(request.limit or CHUNK, CHUNK)
+    cursor = collection.find(
+        request.filter,
+        request.projection,
+        sort=request.sort,
+        limit=request.limit,
+        hint=request.hint,
+        batch_size=size,
+    )
+    return (yield from _chunk(cursor))
+
+
+def _chunk(cursor: Any) -> Calls:
+    documents = yield lambda: cursor.to_list(CHUNK)
+    return Found(documents, cursor if cursor.alive and len(documents) == CHUNK else None)
+
+
+def _command(link: Link, request: Command) -> Calls:
+    try:
+        return (yield lambda: link.database.command(request.body))
+    except OperationFailure as error:
+        if error.code in request.tolerates:
+            return {}
+        raise
+
+
+def _pause(attempt: int) -> float:
+    return random.random() * min(0.1, 0.002 * 2.0**attempt)
+
+
+class _RefusedError(Exception):
+    """A step found nothing to do, or a unique value taken."""
+
+    def __init__(self, step: Step, duplicate: str = "") -> None:
+        super().__init__(step.kind)
+        self.step = step
+        self.duplicate = duplicate
+
+
+def _write(link: Link, request: WriteRequest) -> Calls:
+    """Does a write, again where it met with others, and says why it was refused where it was."""
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            yield _pause(attempt)
+        try:
+            if request.is_transaction:
+                found = yield from _transaction(link, request)
+            else:
+                found = yield from _alone(link, request)
+        except _RefusedError as refused:
+            step = refused.step
+            if refused.duplicate == "_id_" and step.hopeful:
+                request = request.again()
+                continue
+            if refused.duplicate not in ("", "_id_"):
+                return request.duplicate(step, refused.duplicate)
+            try:
+                document = yield lambda step=step: link.writing(step.collection).find_one({ID: step.id})  # type: ignore[misc]
+            except _ERRORS as error:
+                return link.error(error, writing=False)
+            verdict = request.refusal(step, document)
+            if verdict is not None:
+                return verdict
+            if request.is_vain(step, document):
+                return [None] * len(request.steps)
+            continue
+        except _ERRORS as error:
+            if _has_label(error, "TransientTransactionError") or code_of(error) == 112:
+                continue
+            return link.error(error, writing=not isinstance(error, ArithmeticError))
+        if found is not None:
+            return found
+    return ThrottledError(f"{link.where}: others keep writing the same documents")
+
+
+def _has_label(error: BaseException, label: str) -> bool:
+    return isinstance(error, PyMongoError) and error.has_error_label(label)
+
+
+def _alone(link: Link, request: WriteRequest) -> Calls:
+    replies: list[Any] = []
+    for step in request.steps:
+        if not step.cleans:
+            replies.append((yield from _step(link, step, None)))
+            continue
+        replies.append(None)
+        try:
+            yield from _step(link, step, None)
+        except (_RefusedError, *_ERRORS):
+            pass  # an empty document stays behind, which nobody sees
+    return replies
+
+
+def _transaction(link: Link, request: WriteRequest) -> Calls:
+    session = yield lambda: link.client.start_session(causal_consistency=False)
+    try:
+        yield lambda: session.start_transaction(ReadConcern("snapshot"), link.commit_concern, ReadPreference.PRIMARY)
+        replies = []
+        for step in request.steps:
+            replies.append((yield from _step(link, step, session)))
+        yield from _commit(session)
+    except Exception:
+        # Ends the transaction too. A generator that is thrown away cannot yield: then the driver does it.
+        yield from _quietly(lambda: session.end_session())
+        raise
+    yield from _quietly(lambda: session.end_session())
+    return replies
+
+
+def _quietly(thunk: Thunk) -> Calls:
+    try:
+        yield thunk
+    except _ERRORS:
+        pass  # the server forgets a transaction by itself
+
+
+def _commit(session: Any) -> Calls:
+    """Commits, and asks again as long as the outcome is unknown: a commit can be repeated."""
+    until = time.monotonic() + COMMIT_SECONDS
+    while True:
+        try:
+            yield lambda: session.commit_transaction()
+            return
+        except PyMongoError as error:
+            if not error.has_error_label("UnknownTransactionCommitResult") or time.monotonic() > until:
+                raise
+            if code_of(error) in (50, 64, 79):  # done, but no majority has confirmed it in time
+                raise
+            yield 0.1 * (0.5 + random.random())
+
+
+def _step(link: Link, step: Step, session: Any) -> Calls:
+    """Does one operation; the document it returns, if one is wanted."""
+    collection = link.writing(step.collection)
+    try:
+        found, document = yield from _operation(collection, step, session)
+    except OperationFailure as error:
+        if code_of(error) == DUPLICATE:
+            raise _RefusedError(step, index_of(error)) from error
+        raise
+    if step.must and not found:
+        raise _RefusedError(step)
+    return document
+
+
+def _operation(collection: Any, step: Step, session: Any) -> Calls:
+    kind, filter = step.kind, step.filter
+    if kind == "insert":
+        yield lambda: collection.insert_one(step.body, session=session)
+        return True, None
+    if kind == "replace":
+        result = yield lambda: collection.replace_one(filter, step.body, upsert=step.upsert, session=session)
+        return result.raw_result["n"] > 0, None
+    if kind == "update" and step.returns:
+        document = yield lambda: collection.find_one_and_update(
+            filter,
+            step.body,
+            upsert=step.upsert,
+            array_filters=step.arrays,
+            return_document=step.returns == "after",
+            session=session,
+        )
+        return document is not None or step.upsert, document
+    if kind == "update":
+        result = yield lambda: collection.update_one(
+            filter, step.body, upsert=step.upsert, array_filters=step.arrays, session=session
+        )
+        return result.raw_result["n"] > 0, None
+    if kind == "delete" and step.returns:
+        document = yield lambda: collection.find_one_and_delete(filter, session=session)
+        return document is not None, document
+    if kind == "delete":
+        result = yield lambda: collection.delete_one(filter, session=session)
+        return result.deleted_count > 0, None
+    if kind == "find":
+        document = yield lambda: collection.find_one(filter, session=session)
+        return document is not None, document
+    return (yield from _absent(collection, step, session))
+
+
+def _absent(collection: Any, step: Step, session: Any) -> Calls:
+    """Sees that nothing is there, in a way that meets with whoever puts something there before the commit."""
+    if session is None:
+        document = yield lambda: collection.find_one({ID: step.id})
+        if document is None:
+            return True, None
+        if step.conditions:
+            document = yield lambda: collection.find_one(step.filter)
+            if document is not None:
+                return True, None
+        raise _RefusedError(step)
+    if step.body is not None:
+        result = yield lambda: collection.update_one(step.filter, step.body, session=session)
+        if result.raw_result["n"] > 0:
+            return True, None
+    yield lambda: collection.insert_one({ID: step.id}, bypass_document_validation=True, session=session)
+    yield lambda: collection.delete_one({ID: step.id}, session=session)
+    return True, None
+
+
+def _bulk(link: Link, request: BulkRequest) -> Calls:
+    """Writes many documents; all of it can be repeated, so that lost replies do no harm."""
+    collection = link.writing(request.collection)
+    fresh: list[Document] = list(request.fresh)
+    writes = [_bulk_write(one) for one in request.writes]
+    for attempt in range(BULK_ATTEMPTS):
+        if attempt:
+            yield _pause(attempt + 4)
+        try:
+            if fresh:
+                documents, fresh = fresh, []
+                try:
+                    yield lambda: collection.insert_many(documents, ordered=False)  # noqa: B023
+                except BulkWriteError as error:
+                    errors = _bulk_errors(error, request)
+                    if isinstance(errors, KeyplanError):
+                        return errors
+                    writes += [
+                        pymongo.ReplaceOne({ID: documents[number][ID]}, documents[number], upsert=True)
+                        for number in errors
+                    ]
+                except PyMongoError:
+                    writes += [pymongo.ReplaceOne({ID: one[ID]}, one, upsert=True) for one in documents]
+                    raise
+            if writes:
+                try:
+                    yield lambda: collection.bulk_write(writes, ordered=False)
+                except BulkWriteError as error:
+                    errors = _bulk_errors(error, request)
+                    if isinstance(errors, KeyplanError):
+                        return errors
+                    writes = [writes[number] for number in errors]
+                    continue
+            return None
+        except PyMongoError as error:
+            if attempt == BULK_ATTEMPTS - 1 or isinstance(error, OperationFailure):
+                raise
+    return ThrottledError(f"{link.where}: others keep writing the same documents")
+
+
+def _bulk_write(write: tuple[str, Document, Any]) -> Any:
+    kind, filter, body = write
+    if kind == "replace":
+        return pymongo.ReplaceOne(filter, body, upsert=True)
+    if kind == "delete":
+        return pymongo.DeleteOne(filter)
+    return pymongo.UpdateOne(filter, body, upsert=kind == "upsert")
+
+
+def _bulk_errors(error: BulkWriteError, request: BulkRequest) -> list[int] | KeyplanError:
+    """The numbers of the writes that met with a document of the same key; anything else is an error."""
+    details = details_of(error)
+    if details.get("writeConcernErrors"):
+        raise error
+    again = []
+    for one in details.get("writeErrors", ()):
+        if one.get("code") != DUPLICATE:
+            raise OperationFailure(one.get("errmsg", ""), one.get("code"), one)
+        index = index_of(one)
+        if index != "_id_":
+            found = [made for made in (request.place.indexes if request.place else ()) if made.name == index]
+            listed = ", ".join(f"'{part.slot.path}'" for made in found for part in made.parts) or f"value of '{index}'"
+            return ConflictError(f"bulk load of {request.collection}: another row has the same {listed}")
+        again.append(int(one["index"]))
+    return again
+
+
+# The two colours
+
+
+class MongoPort:
+    """A database, sync; safe to share between threads."""
+
+    def __init__(self, url: str) -> None:
+        self._link = Link(url, pymongo.MongoClient)
+
+    def send(self, round: Round) -> Sequence[Reply]:
+        return [self._one(request) for request in round]
+
+    def _one(self, request: Request) -> Reply:
+        steps = exchange(self._link, request)
+        try:
+            step = next(steps)
+            while True:
+                if isinstance(step, float):
+                    time.sleep(step)
+                    step = steps.send(None)
+                    continue
+                try:
+                    value = step()
+                except _ERRORS as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(value)
+        except StopIteration as done:
+            return done.value
+
+    def close(self) -> None:
+        self._link.client.close()
+
+
+class MongoAsyncPort:
+    """A database, async."""
+
+    def __init__(self, url: str) -> None:
+        self._link = Link(url, pymongo.AsyncMongoClient)
+
+    async def send(self, round: Round) -> Sequence[Reply]:
+        if len(round) == 1:
+            return [await self._one(round[0])]
+        return await asyncio.gather(*(self._one(request) for request in round))
+
+    async def _one(self, request: Request) -> Reply:
+        steps = exchange(self._link, request)
+        try:
+            step = next(steps)
+            while True:
+                if isinstance(step, float):
+                    await asyncio.sleep(step)
+                    step = steps.send(None)
+                    continue
+                try:
+                    value = step()
+                    if asyncio.iscoroutine(value):
+                        value = await value
+                except _ERRORS as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(value)
+        except StopIteration as done:
+            return done.value
+
+    async def close(self) -> None:
+        await self._link.client.close()

@@ -1,0 +1,262 @@
+"""Canonical values as BSON holds them, and the code that turns documents into rows and back.
+
+| type | BSON | why |
+|---|---|---|
+| string, text, enum, ulid | string | the simple collation compares UTF-8 bytes: code point order |
+| int | int or long | the driver takes the shorter one; they compare as numbers |
+| decimal | Decimal128 | exact: 34 digits hold our 18; readable, and `$inc` adds it |
+| float | double | |
+| bool | bool | |
+| timestamp | Date | milliseconds |
+| date | Date, at midnight in UTC | BSON has no date of its own |
+| uuid | Binary, subtype 4 | 16 bytes each, so that they compare byte by byte |
+| bytes | string of hexadecimal digits | BSON compares the length of a Binary before its bytes |
+| json | string, compact | opaque to us: its names may hold `$` and `.`, and its numbers any number of digits |
+| set, list | array (a set sorted) | |
+| a sum that is kept | Decimal128 | beyond 64 bits |
+
+A missing value is no field at all. Values of calls only ever become BSON values: in filters they stand behind an
+operator, in pipelines behind `$literal`, so that no text can turn into an operator or a path.
+
+The port tells the driver how `Decimal` and `TOP` are written. Conversions are expressions in Python, compiled once per
+list of fields; only field names (as `repr`) and names of the helpers below get into the code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+from keyplan.model.types import Type
+from keyplan.model.values import compact_json, sort_key
+
+ID = "_id"
+
+Document = dict[str, Any]
+Row = dict[str, Any]
+
+
+class Top:
+    """Greater than every value: BSON's MaxKey."""
+
+    def __repr__(self) -> str:
+        return "MaxKey"
+
+
+TOP = Top()
+
+
+@dataclass(frozen=True)
+class Native:
+    """How values of one type are held: expressions over `{v}` both ways, and the name in `$jsonSchema`."""
+
+    encode: str
+    decode: str
+    bson: tuple[str, ...]
+
+
+_PLAIN = {
+    "string": Native("{v}", "{v}", ("string",)),
+    "text": Native("{v}", "{v}", ("string",)),
+    "enum": Native("{v}", "{v}", ("string",)),
+    "ulid": Native("{v}", "{v}", ("string",)),
+    "bytes": Native("{v}.hex()", "unhex({v})", ("string",)),
+    "uuid": Native("{v}", "{v}", ("binData",)),
+    "int": Native("{v}", "{v}", ("int", "long")),
+    "decimal": Native("{v}", "{v}", ("decimal",)),
+    "float": Native("{v}", "{v}", ("double",)),
+    "bool": Native("{v}", "{v}", ("bool",)),
+    "date": Native("midnight({v})", "{v}.date()", ("date",)),
+    "timestamp": Native("{v}", "{v}", ("date",)),
+    "json": Native("dumps({v})", "loads({v})", ("string",)),
+}
+_SUM = {
+    "int": Native("decimal({v})", "int({v})", ("decimal", "int", "long")),
+    "decimal": Native("{v}", "{v}", ("decimal", "int")),
+}
+
+
+def _midnight(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A value in a document: its path in entries, the field that holds it, its type."""
+
+    path: str
+    field: str
+    """As a filter names it: `total`, `_id`, `_id.order`; of an embedded row, the field of the element."""
+    type: Type
+    nullable: bool = True
+    sum: bool = False
+    """A kept aggregate, which may pass the range of its type."""
+    copied: bool = False
+    """Of another row, which may be gone: then even a set is missing."""
+
+    @property
+    def native(self) -> Native:
+        if self.sum:
+            return _SUM.get(self.type.kind, _PLAIN[self.type.kind])
+        return native(self.type)
+
+
+def native(type: Type) -> Native:
+    """How a type is held."""
+    return Native("", "", ("array",)) if type.of is not None else _PLAIN[type.kind]
+
+
+class Names:
+    """The helpers that compiled expressions may use, and objects interned for them."""
+
+    def __init__(self) -> None:
+        self.env: dict[str, Any] = {
+            "unhex": bytes.fromhex,
+            "midnight": _midnight,
+            "loads": json.loads,
+            "dumps": compact_json,
+            "decimal": Decimal,
+        }
+
+    def of(self, thing: object) -> str:
+        name = f"o{len(self.env)}"
+        self.env[name] = thing
+        return name
+
+    def encode(self, slot: Slot, variable: str) -> str:
+        """An expression for a value that is there."""
+        type = slot.type
+        if type.of is None:
+            return slot.native.encode.format(v=variable)
+        inner = native(type.of).encode.format(v="i")
+        if type.kind == "list":
+            return f"[{inner} for i in {variable}]"
+        # Sorted, so that equal sets are equal arrays.
+        key = "" if type.of.kind not in ("uuid",) else f", key={self.of(sort_key(type.of))}"
+        return f"[{inner} for i in sorted({variable}{key})]"
+
+    def decode(self, slot: Slot, source: str) -> str:
+        """An expression for a value that may be missing: None, or an empty set or list."""
+        type = slot.type
+        if type.of is not None:
+            inner = native(type.of).decode.format(v="i")
+            make = "frozenset" if type.kind == "set" else "tuple"
+            missing = "None" if slot.copied else f"{make}()"
+            listed = "x" if inner == "i" else f"[{inner} for i in x]"
+            return f"({missing} if (x := {source}) is None else {make}({listed}))"
+        code = slot.native.decode
+        if code == "{v}":
+            return source
+        return f"(None if (x := {source}) is None else {code.format(v='x')})"
+
+    def compile(self, code: str) -> Any:
+        return eval(code, self.env)
+
+
+def encoder(slot: Slot) -> Callable[[Any], Any]:
+    """A function for single values, which are not missing."""
+    names = Names()
+    made: Callable[[Any], Any] = names.compile(f"lambda v: {names.encode(slot, 'v')}")
+    return made
+
+
+def element_encoder(type: Type) -> Callable[[Any], Any]:
+    """A function for the elements of a set or list."""
+    assert type.of is not None
+    return encoder(Slot("", "", type.of))
+
+
+def tuple_encoder(slots: Sequence[Slot]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """A function from a sequence of canonical values to a tuple of BSON values."""
+    names = Names()
+    codes = [names.encode(slot, f"v[{n}]") for n, slot in enumerate(slots)]
+    if all(code == f"v[{n}]" for n, code in enumerate(codes)):
+        return tuple
+    made: Callable[[Sequence[Any]], tuple[Any, ...]] = names.compile(f"lambda v: ({''.join(c + ', ' for c in codes)})")
+    return made
+
+
+def fields_encoder(slots: Iterable[Slot]) -> Callable[[Mapping[str, Any]], Document]:
+    """A function from an entry to the fields that hold it; what is missing has none, but sets and lists always do."""
+    names = Names()
+    lines = []
+    for slot in slots:
+        code = names.encode(slot, "v")
+        if slot.type.of is not None and not slot.copied:
+            lines.append(f"    v = get({slot.path!r}); d[{slot.field!r}] = [] if v is None else {code}")
+        else:
+            lines.append(f"    v = get({slot.path!r})\n    if v is not None: d[{slot.field!r}] = {code}")
+    body = "\n".join(lines)
+    exec(f"def encode(entry):\n    get = entry.get; d = {{}}\n{body}\n    return d", names.env)
+    made: Callable[[Mapping[str, Any]], Document] = names.env["encode"]
+    return made
+
+
+def id_encoder(parts: Sequence[Slot]) -> Callable[[Sequence[Any]], Any]:
+    """A function from the values of all parts of a key to an `_id`: the value, or a document of them in order."""
+    names = Names()
+    if not parts:
+        return lambda values: "all"
+    if len(parts) == 1:
+        made: Callable[[Sequence[Any]], Any] = names.compile(f"lambda v: {names.encode(parts[0], 'v[0]')}")
+        return made
+    pairs = [f"{part.field.partition('.')[2]!r}: {names.encode(part, f'v[{n}]')}" for n, part in enumerate(parts)]
+    made = names.compile(f"lambda v: {{{', '.join(pairs)}}}")
+    return made
+
+
+def source_of(slot: Slot, inside: str) -> str:
+    """The expression that takes a slot's value out of `inside`, a document or an element of an array."""
+    head, _, rest = slot.field.partition(".")
+    if head != ID:
+        return f"{inside}.get({slot.field!r})"
+    return f"d[{ID!r}][{rest!r}]" if rest else f"d[{ID!r}]"
+
+
+def row_code(names: Names, slots: Sequence[Slot], inside: str) -> str:
+    """A dict display with a row's values; slots in the `_id` are always taken from the document `d`."""
+    return ", ".join(f"{slot.path!r}: {names.decode(slot, source_of(slot, inside))}" for slot in slots)
+
+
+def rows_decoder(
+    slots: Sequence[Slot], along: Mapping[str, Callable[[Document], list[Row]]]
+) -> Callable[[Iterable[Document]], list[Row]]:
+    """A function from documents to rows, with lists of embedded rows under their roles."""
+    names = Names()
+    pairs = row_code(names, slots, "d")
+    for role, decode in along.items():
+        pairs += f"{', ' if pairs else ''}{role!r}: {names.of(decode)}(d)"
+    made: Callable[[Iterable[Document]], list[Row]] = names.compile(f"lambda docs: [{{{pairs}}} for d in docs]")
+    return made
+
+
+def elements_decoder(array: str, slots: Sequence[Slot], keys: Sequence[Slot]) -> Callable[[Document], list[Row]]:
+    """A function from a document to the rows embedded under a field, in the order of `keys`."""
+    names = Names()
+    row = row_code(names, slots, "e")
+    if not keys:
+        made: Callable[[Document], list[Row]] = names.compile(f"lambda d: [{{{row}}} for e in d.get({array!r}, ())]")
+        return made
+    key = ", ".join(names.decode(slot, source_of(slot, "e")) for slot in keys)
+    exec(
+        f"def decode(d):\n"
+        f"    found = d.get({array!r})\n"
+        f"    if not found: return []\n"
+        f"    if len(found) > 1: found = sorted(found, key=lambda e: ({key},))\n"
+        f"    return [{{{row}}} for e in found]",
+        names.env,
+    )
+    made = names.env["decode"]
+    return made
+
+
+def key_decoder(slots: Sequence[Slot]) -> Callable[[Document], tuple[Any, ...]]:
+    """A function from a document to the values of key parts."""
+    names = Names()
+    codes = "".join(names.decode(slot, source_of(slot, "d")) + ", " for slot in slots)
+    made: Callable[[Document], tuple[Any, ...]] = names.compile(f"lambda d: ({codes})")
+    return made
