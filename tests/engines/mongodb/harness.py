@@ -1,19 +1,22 @@
-"""One MongoDB replica set for all tests, and a database per test.
+"""One MongoDB replica set for all processes of a test run, and a database per test.
 
-`KEYPLAN_TEST_MONGODB` names a server that is already running: `mongodb://127.0.0.1:27017/?replicaSet=rs0`.
+Three nodes by default; `KEYPLAN_TEST_MONGODB=1` takes a single one, which is faster, and a `mongodb://` address there
+takes a server that is already running.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
+from typing import Any
 
 from pymongo import MongoClient
 
 from tests.engines import harness
+from tests.engines.mongodb.server import Shared
 
 KEPT = 8
-"""Databases that stay while the tests run: each of their files takes handles and memory of the server."""
+"""Databases that stay while the tests run: each takes files and memory of the server."""
 
 
 class Harness(harness.Harness):
@@ -24,27 +27,32 @@ class Harness(harness.Harness):
     def __init__(self) -> None:
         self._numbers = itertools.count()
         self._names: list[str] = []
-        self._head = ""
-        self._options = ""
-        self._server = None
-        self._client: MongoClient[dict[str, object]] | None = None
+        self._server: Shared | None = None
+        self._url = ""
+        self._client: MongoClient[dict[str, Any]] | None = None
 
     def start(self) -> None:
-        url = os.environ.get("KEYPLAN_TEST_MONGODB", "")
-        head, _, self._options = url.partition("/?")
-        self._head = head.rstrip("/")
-        self._client = MongoClient(url, serverSelectionTimeoutMS=10_000)
+        wanted = os.environ.get("KEYPLAN_TEST_MONGODB", "3")
+        if wanted.startswith("mongodb"):
+            self._url = wanted
+        else:
+            self._server = Shared(nodes=int(wanted)).start()
+            self._url = self._server.url
+        self._client = MongoClient(self._url, serverSelectionTimeoutMS=30_000)
         self._client.admin.command("ping")
 
     def stop(self) -> None:
         if self._client is not None:
-            for name in self._names:
-                self._client.drop_database(name)
+            if self._server is None:
+                for name in self._names:
+                    self._client.drop_database(name)
             self._client.close()
+        if self._server is not None:
+            self._server.stop()
 
     def url(self) -> str:
         assert self._client is not None
         if len(self._names) >= KEPT:
             self._client.drop_database(self._names.pop(0))
         self._names.append(f"test_{os.getpid()}_{next(self._numbers)}")
-        return f"{self._head}/{self._names[-1]}?{self._options}"
+        return self._url.replace("/?", f"/{self._names[-1]}?")

@@ -11,7 +11,7 @@ from typing import Any
 
 from keyplan.engines.base import Answer, Ask, Reader, Reply, Row, Span
 from keyplan.engines.mongodb.filters import FieldFilter, IdFilter
-from keyplan.engines.mongodb.layout import Place
+from keyplan.engines.mongodb.layout import ID_INDEX, Place
 from keyplan.engines.mongodb.limits import BATCH
 from keyplan.engines.mongodb.operations import Find, Found, More
 from keyplan.engines.mongodb.values import ID, Document, Names, id_encoder, key_decoder, row_code, source_of
@@ -74,7 +74,7 @@ class EmbeddedReader(Reader):
                         f"view '{self._place.view.name}': embedded rows have no order across parents"
                     )
                 found = self._filter.span(span) if fixed else {}
-                find = Find(collection, found, self._projection, [(ID, 1)], 0, "_id_", strong)
+                find = Find(collection, found, self._projection, [(ID, 1)], 0, ID_INDEX, strong)
                 asks.append(ScanAsk(find, (number,), span))
             else:
                 wanted.setdefault(fixed[: self._roots], []).append((number, span))
@@ -86,7 +86,7 @@ class EmbeddedReader(Reader):
             if len(ids) == 1:
                 find.limit = 1
             else:
-                find.hint = "_id_"
+                find.hint = ID_INDEX
             numbers = [number for pairs in some.values() for number, _ in pairs]
             asks.append(DocumentsAsk(find, numbers, some, limit))
         return asks

@@ -35,6 +35,7 @@ HERE = "_row"
 TOUCHED = "_touched"
 """What a check inside a transaction changes, so that it meets with whoever changes the document."""
 EXPIRES_FIELD = "_expires"
+ID_INDEX = "_id_"
 RECORD_COLLECTION = "keyplan_design"
 
 _OURS = {ID, HERE, TOUCHED, EXPIRES_FIELD}
@@ -174,6 +175,8 @@ def arrange(
             same = next((one for one in base.indexes if one.is_like(made)), None)
             if same is not None:  # two views that come to one index: MongoDB has it once
                 made.name = same.name
+            elif list(made.fields) == [ID]:
+                made.name = ID_INDEX  # there already
             else:
                 base.indexes.append(made)
             indexes[view.name] = made

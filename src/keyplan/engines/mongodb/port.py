@@ -36,9 +36,10 @@ from keyplan.errors import ArgumentError, ConflictError, KeyplanError, MissingDr
 
 try:
     import pymongo
-    from bson.codec_options import CodecOptions, TypeCodec, TypeEncoder, TypeRegistry
+    from bson.codec_options import CodecOptions, TypeCodec, TypeDecoder, TypeEncoder, TypeRegistry
     from bson.decimal128 import Decimal128
     from bson.errors import BSONError
+    from bson.int64 import Int64
     from bson.max_key import MaxKey
     from pymongo.errors import BulkWriteError, OperationFailure, PyMongoError
     from pymongo.read_concern import ReadConcern
@@ -74,6 +75,15 @@ class _DecimalCodec(TypeCodec):
         return value.to_decimal()
 
 
+class _LongDecoder(TypeDecoder):
+    """Longs as plain numbers, and not as the driver's own class of them."""
+
+    bson_type = Int64
+
+    def transform_bson(self, value: Int64) -> int:
+        return int(value)
+
+
 class _TopEncoder(TypeEncoder):
     """Our greatest value as MaxKey."""
 
@@ -90,7 +100,7 @@ def codec_options() -> CodecOptions[Any]:
         tz_aware=True,
         tzinfo=UTC,
         uuid_representation=UuidRepresentation.STANDARD,
-        type_registry=TypeRegistry([_DecimalCodec(), _TopEncoder()]),
+        type_registry=TypeRegistry([_DecimalCodec(), _LongDecoder(), _TopEncoder()]),
     )
 
 

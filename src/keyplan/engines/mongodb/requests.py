@@ -12,7 +12,7 @@ from typing import Any
 from keyplan.engines.base import Answer, Ask, Codec, Direct, Reader, Reply, Request, Row, Span
 from keyplan.engines.mongodb.embedded import EmbeddedReader
 from keyplan.engines.mongodb.filters import FieldFilter, IdFilter
-from keyplan.engines.mongodb.layout import Index, Layout, Place, layout
+from keyplan.engines.mongodb.layout import ID_INDEX, Index, Layout, Place, layout
 from keyplan.engines.mongodb.limits import BATCH
 from keyplan.engines.mongodb.operations import Find, Found, More
 from keyplan.engines.mongodb.values import (
@@ -30,8 +30,6 @@ from keyplan.model.model import Model
 from keyplan.plan.design import Design
 from keyplan.plan.edits import Edit
 from keyplan.plan.steps import Search
-
-ID_INDEX = "_id_"
 
 
 @dataclass(slots=True)
