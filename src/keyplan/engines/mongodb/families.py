@@ -63,7 +63,7 @@ class Family:
 
     def steps(self, group: Sequence[One], *, alone: bool, careful: bool) -> list[Step]:
         """The operation for all edits of one document, and what may tidy up behind it."""
-        number, place, edit = group[0]
+        _, place, edit = group[0]
         root_key = edit.key[: len(place.parts) - place.own]
         step = Step(self.root.collection, self.id(root_key), tuple(one[0] for one in group))
         if not careful and self._is_new(group):

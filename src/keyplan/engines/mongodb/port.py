@@ -20,6 +20,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from datetime import UTC
 from decimal import Decimal
 from typing import Any
@@ -27,6 +28,7 @@ from urllib.parse import unquote, urlsplit
 
 from keyplan.engines.base import Reply, Request, Round
 from keyplan.engines.mongodb.faults import DUPLICATE, code_of, details_of, index_of, translate
+from keyplan.engines.mongodb.layout import ID_INDEX
 from keyplan.engines.mongodb.limits import CHUNK
 from keyplan.engines.mongodb.operations import Command, Find, Found, More
 from keyplan.engines.mongodb.steps import Step
@@ -220,9 +222,10 @@ def _pause(attempt: int) -> float:
 class _RefusedError(Exception):
     """A step found nothing to do, or a unique value taken."""
 
-    def __init__(self, step: Step, duplicate: str = "") -> None:
-        super().__init__(step.kind)
-        self.step = step
+    def __init__(self, *steps: Step, duplicate: str = "") -> None:
+        super().__init__(duplicate)
+        self.steps = steps
+        """One of them, it is not known which."""
         self.duplicate = duplicate
 
 
@@ -237,21 +240,17 @@ def _write(link: Link, request: WriteRequest) -> Calls:
             else:
                 found = yield from _alone(link, request)
         except _RefusedError as refused:
-            step = refused.step
-            if refused.duplicate == "_id_" and step.hopeful:
+            if refused.duplicate == ID_INDEX and refused.steps[0].hopeful:
                 request = request.again()
                 continue
-            if refused.duplicate not in ("", "_id_"):
-                return request.duplicate(step, refused.duplicate)
+            if refused.duplicate not in ("", ID_INDEX):
+                return request.duplicate(refused.steps[0], refused.duplicate)
             try:
-                document = yield lambda step=step: link.writing(step.collection).find_one({ID: step.id})  # type: ignore[misc]
+                outcome = yield from _diagnosed(link, request, refused.steps)
             except _ERRORS as error:
                 return link.error(error, writing=False)
-            verdict = request.refusal(step, document)
-            if verdict is not None:
-                return verdict
-            if request.is_vain(step, document):
-                return [None] * len(request.steps)
+            if outcome is not None:
+                return outcome
             continue
         except _ERRORS as error:
             if _has_label(error, "TransientTransactionError") or code_of(error) == 112:
@@ -260,6 +259,19 @@ def _write(link: Link, request: WriteRequest) -> Calls:
         if found is not None:
             return found
     return ThrottledError(f"{link.where}: others keep writing the same documents")
+
+
+def _diagnosed(link: Link, request: WriteRequest, steps: Sequence[Step]) -> Calls:
+    """Why steps were refused, by their documents as they are now; None if they would succeed by now."""
+    for step in sorted(steps, key=lambda step: step.edits):
+        collection, key = link.writing(step.collection), {ID: step.id}
+        document = yield lambda: collection.find_one(key)  # noqa: B023
+        verdict = request.refusal(step, document)
+        if verdict is not None:
+            return verdict
+        if request.is_vain(step, document):
+            step.kind = "skip"
+    return None
 
 
 def _has_label(error: BaseException, label: str) -> bool:
@@ -284,9 +296,7 @@ def _transaction(link: Link, request: WriteRequest) -> Calls:
     session = yield lambda: link.client.start_session(causal_consistency=False)
     try:
         yield lambda: session.start_transaction(ReadConcern("snapshot"), link.commit_concern, ReadPreference.PRIMARY)
-        replies = []
-        for step in request.steps:
-            replies.append((yield from _step(link, step, session)))
+        replies = yield from _together(link, request.steps, session)
         yield from _commit(session)
     except Exception:
         # Ends the transaction too. A generator that is thrown away cannot yield: then the driver does it.
@@ -296,11 +306,53 @@ def _transaction(link: Link, request: WriteRequest) -> Calls:
     return replies
 
 
-def _quietly(thunk: Thunk) -> Calls:
+def _together(link: Link, steps: Sequence[Step], session: Any) -> Calls:
+    """The steps of a transaction: many of one collection in one bulk write, the others one by one."""
+    replies: list[Any] = [None] * len(steps)
+    bulks: dict[tuple[str, bool], list[Step]] = {}
+    if len({(step.collection, repr(step.id)) for step in steps}) == len(steps):
+        for step in steps:
+            if step.kind in _BULK and not step.returns:
+                bulks.setdefault((step.collection, step.must), []).append(step)
+    done: set[int] = set()
+    for (name, must), some in bulks.items():
+        if len(some) > 1:
+            done |= {id(step) for step in some}
+            yield from _many(link.writing(name), some, must, session)
+    for number, step in enumerate(steps):
+        if id(step) not in done:
+            replies[number] = yield from _step(link, step, session)
+    return replies
+
+
+def _many(collection: Any, steps: Sequence[Step], must: bool, session: Any) -> Calls:
+    writes = [_BULK[step.kind](step) for step in steps]
     try:
+        result = yield lambda: collection.bulk_write(writes, ordered=True, session=session)
+    except BulkWriteError as error:
+        first: Document = next(iter(details_of(error).get("writeErrors", ())), {})
+        if first.get("code") == DUPLICATE:
+            raise _RefusedError(steps[first["index"]], duplicate=index_of(first)) from error
+        raise
+    if must and result.matched_count + result.deleted_count + result.upserted_count < len(steps):
+        raise _RefusedError(*steps)
+
+
+def _update_one(step: Step) -> Any:
+    return pymongo.UpdateOne(step.filter, step.body, upsert=step.upsert, array_filters=step.arrays)
+
+
+_BULK: dict[str, Callable[[Step], Any]] = {
+    "insert": lambda step: pymongo.InsertOne(step.body),
+    "replace": lambda step: pymongo.ReplaceOne(step.filter, step.body, upsert=step.upsert),
+    "update": _update_one,
+    "delete": lambda step: pymongo.DeleteOne(step.filter),
+}
+
+
+def _quietly(thunk: Thunk) -> Calls:
+    with suppress(*_ERRORS):  # the server forgets a transaction by itself
         yield thunk
-    except _ERRORS:
-        pass  # the server forgets a transaction by itself
 
 
 def _commit(session: Any) -> Calls:
@@ -325,7 +377,7 @@ def _step(link: Link, step: Step, session: Any) -> Calls:
         found, document = yield from _operation(collection, step, session)
     except OperationFailure as error:
         if code_of(error) == DUPLICATE:
-            raise _RefusedError(step, index_of(error)) from error
+            raise _RefusedError(step, duplicate=index_of(error)) from error
         raise
     if step.must and not found:
         raise _RefusedError(step)
@@ -334,6 +386,8 @@ def _step(link: Link, step: Step, session: Any) -> Calls:
 
 def _operation(collection: Any, step: Step, session: Any) -> Calls:
     kind, filter = step.kind, step.filter
+    if kind == "skip":
+        return True, None
     if kind == "insert":
         yield lambda: collection.insert_one(step.body, session=session)
         return True, None
@@ -413,7 +467,7 @@ def _bulk(link: Link, request: BulkRequest) -> Calls:
                     raise
             if writes:
                 try:
-                    yield lambda: collection.bulk_write(writes, ordered=False)
+                    yield lambda: collection.bulk_write(writes, ordered=False)  # noqa: B023
                 except BulkWriteError as error:
                     errors = _bulk_errors(error, request)
                     if isinstance(errors, KeyplanError):

@@ -1,4 +1,4 @@
-"""Validators: what `$jsonSchema` says about the documents of a collection, so that nobody else puts in something else."""
+"""Validators: what `$jsonSchema` says about the documents of a collection, whoever writes them."""
 
 from __future__ import annotations
 

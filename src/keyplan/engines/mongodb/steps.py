@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,12 +18,12 @@ class Step:
     edits: tuple[int, ...]
     """The numbers of the edits that it does."""
     kind: str = "update"
-    """insert, replace, update, delete, find (a look), absent (nothing may be there, now or until the commit)."""
+    """insert, replace, update, delete, find (a look), absent (nothing may be there, now or until the commit), skip."""
     conditions: list[Document] = field(default_factory=list)
     body: Any = None
     """The document, the update or the pipeline."""
     upsert: bool = False
-    arrays: list[Document] | None = None
+    arrays: list[Mapping[str, Any]] | None = None
     """The filters of the array's elements that an update names."""
     must: bool = False
     """To find nothing is a refusal."""

@@ -201,8 +201,9 @@ def id_encoder(parts: Sequence[Slot]) -> Callable[[Sequence[Any]], Any]:
     names = Names()
     if not parts:
         return lambda values: "all"
+    made: Callable[[Sequence[Any]], Any]
     if len(parts) == 1:
-        made: Callable[[Sequence[Any]], Any] = names.compile(f"lambda v: {names.encode(parts[0], 'v[0]')}")
+        made = names.compile(f"lambda v: {names.encode(parts[0], 'v[0]')}")
         return made
     pairs = [f"{part.field.partition('.')[2]!r}: {names.encode(part, f'v[{n}]')}" for n, part in enumerate(parts)]
     made = names.compile(f"lambda v: {{{', '.join(pairs)}}}")
@@ -238,19 +239,16 @@ def elements_decoder(array: str, slots: Sequence[Slot], keys: Sequence[Slot]) ->
     """A function from a document to the rows embedded under a field, in the order of `keys`."""
     names = Names()
     row = row_code(names, slots, "e")
-    if not keys:
-        made: Callable[[Document], list[Row]] = names.compile(f"lambda d: [{{{row}}} for e in d.get({array!r}, ())]")
-        return made
-    key = ", ".join(names.decode(slot, source_of(slot, "e")) for slot in keys)
+    key = "".join(names.decode(slot, source_of(slot, "e")) + ", " for slot in keys)
     exec(
         f"def decode(d):\n"
         f"    found = d.get({array!r})\n"
         f"    if not found: return []\n"
-        f"    if len(found) > 1: found = sorted(found, key=lambda e: ({key},))\n"
+        f"    if len(found) > 1: found = sorted(found, key=lambda e: ({key}))\n"
         f"    return [{{{row}}} for e in found]",
         names.env,
     )
-    made = names.env["decode"]
+    made: Callable[[Document], list[Row]] = names.env["decode"]
     return made
 
 
