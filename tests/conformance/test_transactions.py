@@ -134,3 +134,11 @@ def test_delete_and_create_together(shop: Pair) -> None:
     shop.same("replace", drop={"oid": 1}, place={"oid": 2, "items": [{"line": 1, "product": "p"}]})
     assert shop.same("order", oid=1) is None
     assert [shop.same("product", sku=sku)["sales"] for sku in "pq"] == [1, 0]
+
+
+def test_a_transaction_explains_itself(shop: Pair) -> None:
+    answer, done = shop.store.checkout(place={"oid": 1}, take=[{"sku": "p", "n": 1}], explain=True)
+    assert answer["take"] == [{"stock": 4}]
+    assert done.requests >= 1
+    assert any(step["op"] == "write" for step in done.steps)
+    assert shop.store.swap(explain=True)[0] == {"code": []}  # of nothing, too

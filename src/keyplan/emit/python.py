@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from keyplan.emit.python_head import COMMON, HEAD
 from keyplan.model.entity import Column, Entity
 from keyplan.model.model import Model
 from keyplan.model.pattern import Pattern, Select
 from keyplan.model.types import Type
-from keyplan.model.write import Children, Transaction, Write
+from keyplan.model.write import Children, Repeat, Transaction, Write
 from keyplan.plan.design import Design
 
 _NAMES = {
@@ -32,30 +33,12 @@ _NAMES = {
     "ulid": "str",
 }
 
-_HEAD = '''"""The calls of the model '{model}', typed; written by `keyplan emit --to python`, not to be edited.
-
-    store = cast({name}, keyplan.open(...))
-"""
-
-from __future__ import annotations
-
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from datetime import date, datetime
-from decimal import Decimal
-from typing import Any, Literal, NotRequired, Protocol, TypedDict, TypeVar
-from uuid import UUID
-
-Row = TypeVar("Row", covariant=True)
-
-
-class Page(Protocol[Row]):
-    """Some rows, and where the next ones begin; `cursor` is None at the end."""
-
-    @property
-    def rows(self) -> Sequence[Row]: ...
-    @property
-    def cursor(self) -> str | None: ...
-'''
+_IMPORTED = {
+    *("AsyncIterator", "Callable", "Iterable", "Iterator", "Mapping", "Sequence", "Decimal", "Any", "Literal"),
+    *("NotRequired", "Protocol", "Self", "TypedDict", "TypeVar", "UUID", "Design", "Model"),
+}
+_DEFINED = {"Row", "Consistency", "Page", "Executed", "ViewReport", "Verification"}
+"""Names that the text has already."""
 
 
 def write(model: Model, design: Design) -> Mapping[str, str]:
@@ -69,41 +52,56 @@ class _Writer:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.name = _camel(model.name)
-        self.taken = {self.name, f"Async{self.name}", "Page", "Row", "Any", "Decimal", "UUID"}
+        self.taken = {self.name, f"Async{self.name}", *_IMPORTED, *_DEFINED}
         self.classes: list[str] = []
+        self.parts: dict[str, str] = {}
+        """The classes of the arguments of writes that are parts of transactions."""
+        self.given: dict[str, list[str]] = {}
+        """The arguments of creates, whose children have classes."""
+        self.answers: dict[str, str] = {}
+        """What writes return."""
 
     def text(self) -> str:
-        stores: dict[bool, list[str]] = {False: [], True: []}
+        stores = {is_async: text.splitlines() for is_async, text in COMMON.items()}
         for name, call in self.model.calls.items():
             arguments = self.arguments(call)
+            if isinstance(call, Pattern):
+                arguments = [*arguments, "consistency: Consistency | None = None"]
             answer = self.answer(name, call)
-            paged = isinstance(call, Pattern) and answer.startswith("Page[")
             for is_async, lines in stores.items():
-                lines += (self.paged if paged else self.method)(name, arguments, answer, is_async)
+                if isinstance(call, Pattern) and answer.startswith("Page["):
+                    lines += self.paged(call, arguments, answer, is_async)
+                else:
+                    lines += self.method(name, arguments, answer, is_async)
         protocols = [
             f'class {prefix}{self.name}(Protocol):\n    """The store of the model \'{self.model.name}\'."""\n\n'
             + "\n".join(f"    {line}" for line in stores[bool(prefix)])
             for prefix in ("", "Async")
         ]
-        head = _HEAD.format(model=self.model.name, name=self.name)
+        head = HEAD.format(model=self.model.name, name=self.name)
         return "\n\n".join([head, *(f"{each}\n" for each in (*self.classes, *protocols))])
 
     def method(self, name: str, arguments: Sequence[str], answer: str, is_async: bool) -> list[str]:
-        return [f"{'async ' if is_async else ''}def {name}({_signature(arguments)}) -> {answer}: ..."]
+        """A call; asked to explain itself, it returns what it did besides."""
+        word = "async def" if is_async else "def"
+        plain = _signature([*arguments, "explain: Literal[False] = False"])
+        explained = _signature([*arguments, "explain: Literal[True]"])
+        return [
+            *("@overload", f"{word} {name}({plain}) -> {answer}: ..."),
+            *("@overload", f"{word} {name}({explained}) -> tuple[{answer}, Executed]: ..."),
+        ]
 
-    def paged(self, name: str, arguments: Sequence[str], answer: str, is_async: bool) -> list[str]:
-        """A call with pages has `.all` besides, so it is an object with two methods."""
+    def paged(self, call: Pattern, arguments: Sequence[str], answer: str, is_async: bool) -> list[str]:
+        """A call with many rows has `.all` besides, so it is an object with two methods."""
         row = answer[len("Page[") : -1]
-        title = self.title(f"{'async_' if is_async else ''}{name}_call")
-        given = _signature([*arguments, "cursor: str | None = None"])
-        everything = _signature(arguments)
-        word, iterator = ("async ", "AsyncIterator") if is_async else ("", "Iterator")
-        self.classes.append(
-            f"class {title}(Protocol):\n"
-            f"    {word}def __call__({given}) -> {answer}: ...\n"
-            f"    def all({everything}) -> {iterator}[{row}]: ..."
-        )
-        return ["@property", f"def {name}(self) -> {title}: ..."]
+        title = self.title(f"{'async_' if is_async else ''}{call.name}_call")
+        given = [*arguments, *(["cursor: str | None = None"] if call.limit is None else [])]
+        iterator = "AsyncIterator" if is_async else "Iterator"
+        lines = self.method("__call__", given, answer, is_async)
+        lines.append(f"def all({_signature(given)}) -> {iterator}[{row}]: ...")
+        body = "\n".join(f"    {line}" for line in lines)
+        self.classes.append(f"class {title}(Protocol):\n{body}")
+        return ["@property", f"def {call.name}(self) -> {title}: ..."]
 
     def title(self, text: str) -> str:
         """A class name that nothing else has."""
@@ -115,11 +113,11 @@ class _Writer:
 
     def arguments(self, call: Pattern | Write | Transaction) -> list[str]:
         if isinstance(call, Transaction):
-            # The types of the parts are those of the writes; a mapping per part keeps the signature readable.
-            one, many = "Mapping[str, Any]", "Sequence[Mapping[str, Any]] = ()"
-            return [f"{part.write}: {many if part.many else one}" for part in call.parts]
+            return [self.part_argument(part) for part in call.parts]
         if isinstance(call, Write) and call.kind in ("create", "upsert"):
-            return self.row_arguments(call)
+            if call.name not in self.given:
+                self.given[call.name] = self.row_arguments(call)
+            return self.given[call.name]
         params = dict(call.params)
         columns: Mapping[str, Column] = {}
         if isinstance(call, Write):
@@ -133,6 +131,17 @@ class _Writer:
             clears = isinstance(call, Write) and name in call.sets and columns[name].optional
             grouped.setdefault(name.partition(".")[0], []).append(f"{text} | None" if clears else text)
         return [f"{name}: {_tuple(types)}" for name, types in grouped.items()]
+
+    def part_argument(self, part: Repeat) -> str:
+        """A part of a transaction: the arguments of its write, or a list of them."""
+        if part.write not in self.parts:
+            fields: dict[str, str] = {}
+            for argument in self.arguments(self.model.writes[part.write]):
+                name, _, text = argument.partition(": ")
+                fields[name] = f"NotRequired[{text.removesuffix(' = ...')}]" if text.endswith(" = ...") else text
+            self.parts[part.write] = self.typed_dict(f"{part.write}_arguments", fields)
+        title = self.parts[part.write]
+        return f"{part.write}: Sequence[{title}] = ()" if part.many else f"{part.write}: {title}"
 
     def row_arguments(self, call: Write) -> list[str]:
         required: list[str] = []
@@ -168,9 +177,15 @@ class _Writer:
 
     def answer(self, name: str, call: Pattern | Write | Transaction) -> str:
         if isinstance(call, Transaction):
-            return "Mapping[str, Any]"
+            done: dict[str, str] = {}
+            for part in call.parts:
+                answer = self.answer(part.write, self.model.writes[part.write])
+                done[part.write] = f"list[{answer}]" if part.many else answer
+            return self.typed_dict(f"{name}_done", done)
         if isinstance(call, Write):
-            return self.write_answer(name, call)
+            if name not in self.answers:
+                self.answers[name] = self.write_answer(name, call)
+            return self.answers[name]
         if call.kind == "rank":
             return "int | None"
         if call.kind == "aggregate":

@@ -105,10 +105,12 @@ class Core:
                     answers[part.write.name] = answer
             return answers
 
-        if not explain or not prepared:
+        if not explain:
             return patient(run())
-        prepared[0].call.trace = []
-        return self.explained(run(), prepared[0].call.trace)
+        trace: list[dict[str, Any]] = []
+        if prepared:
+            prepared[0].call.trace = trace
+        return self.explained(run(), trace)
 
     def explained(self, proc: Proc[Any], trace: list[dict[str, Any]]) -> Proc[tuple[Any, Executed]]:
         """The same, with what was done."""

@@ -126,7 +126,11 @@ class TransactionMethod(Method):
     """A transaction."""
 
     def __init__(self, core: Core, transaction: Transaction, run: Callable[[Proc[Any]], Any]) -> None:
-        names = [inspect.Parameter(repeat.write, CALL) for repeat in transaction.parts]
+        names = [
+            inspect.Parameter(repeat.write, CALL, default=() if repeat.many else inspect.Parameter.empty)
+            for repeat in transaction.parts
+        ]
+        names.append(inspect.Parameter("explain", CALL, default=False, annotation="bool"))
         doc = f"{', '.join(repeat.write for repeat in transaction.parts)}: all of them or none."
         super().__init__(transaction.name, inspect.Signature(names), doc, run)
         self._core = core
