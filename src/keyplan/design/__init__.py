@@ -13,6 +13,7 @@ from keyplan.design.document import document
 from keyplan.design.document_schema import document_schema
 from keyplan.design.explain import explain
 from keyplan.design.given import carried_over, unfit
+from keyplan.design.hints import hints
 from keyplan.design.picture import picture
 from keyplan.design.solve import solve
 from keyplan.design.unserved import explain_unserved
@@ -47,7 +48,7 @@ def design(model: Model, engine: Engine, *, keep: Design | None = None) -> Desig
     unserved = explain_unserved(model, engine, built)
     assembly = Assembly(model, engine, built, solution)
     found = assembly.design(perf_counter() - started, unserved)
-    return replace(found, findings=(*found.findings, *_kept(built, lost)))
+    return replace(found, findings=(*found.findings, *_kept(built, lost), *hints(model, engine, found)))
 
 
 def _kept(built: Built, lost: Mapping[str, str]) -> list[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keyplan.design.build import Built, build_problem
+from keyplan.design.hints import cost_with, whole_groups
 from keyplan.engines.base import Engine
 from keyplan.model.model import Model
 from keyplan.model.pattern import Pattern
@@ -28,12 +29,18 @@ def _cheapest_change(model: Model, engine: Engine, name: str) -> str:
     for text, changed in _changes(pattern):
         alone = replace(model, patterns={name: changed}, transactions={})
         if name not in build_problem(alone, engine).unserved:
-            return text
+            value = cost_with(model, engine, changed)
+            return (
+                text if value is None else f"{text}; the whole design would cost {value:.4g} {engine.costs(model).unit}"
+            )
     return ""
 
 
 def _changes(pattern: Pattern) -> list[tuple[str, Pattern]]:
     changes: list[tuple[str, Pattern]] = []
+    milder = whole_groups(pattern)
+    if milder is not None:
+        changes.append(milder)
     if pattern.p99_ms is not None:
         for factor in (2, 5, 10, 100):
             slower = pattern.p99_ms * factor

@@ -1,0 +1,65 @@
+"""A range finer than its groups reads all rows; the design says which form of it would not, and for how much."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from keyplan.design import design, document
+from keyplan.engines import BUILTIN, get_engine
+from keyplan.model.model import Model
+from tests.unit.design.nouns import model_of
+
+SALES = """
+Sale:
+  count: 40M
+  fields:
+    id: uuid, key
+    at: timestamp
+    shop: enum(a 50%, b 50%)
+    amount: decimal(2)
+"""
+WRITES = "sell: { create: Sale, rate: 1/s }"
+
+
+def takings(where: str, more: str = "") -> Model:
+    pattern = f'p: {{ sum: Sale.amount, group: {{ d: day(at), shop: shop }}, where: "{where}", rate: 1/s{more} }}'
+    return model_of(SALES, pattern, WRITES)
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_a_dear_range_has_a_cheaper_form(engine: str) -> None:
+    model = takings("at >= ago('30d')")
+    found = design(model, get_engine(engine))
+    (note,) = [one for one in found.findings if one.path == "patterns.p"]
+    assert "write day(at) >= ago('30d') in place of at >= ago('30d')" in note.fix
+    milder = design(takings("day(at) >= ago('30d')"), get_engine(engine))
+    assert note.evidence["would_cost"] == pytest.approx(milder.objective.value)
+    assert f"{milder.objective.value:.4g} {milder.objective.unit} instead of {found.objective.value:.4g}" in note.fix
+    assert milder.objective.value < found.objective.value / 10
+    assert not milder.findings
+    assert any(view.measures for view in milder.views.values())
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_a_range_that_cannot_be_served_would_be_in_that_form(engine: str) -> None:
+    model = takings("at >= ago('30d')", ", p99: 50ms")
+    told = document(model, design(model, get_engine(engine)))["patterns"]["p"]
+    assert not told["served"]
+    assert told["change"].startswith(
+        "write day(at) >= ago('30d') in place of at >= ago('30d'); the whole design would "
+    )
+
+
+@pytest.mark.parametrize("where", ["at between :low and :high", "shop = :shop and at < :high"])
+def test_every_finer_range_is_named(where: str) -> None:
+    model = takings(where)
+    (note,) = [one for one in design(model, get_engine("sqlite")).findings if one.path == "patterns.p"]
+    assert note.fix.startswith("write day(at) ")
+
+
+def test_what_costs_little_needs_no_hint() -> None:
+    model = takings("at >= ago('30d')")
+    few = replace(model, entities={"Sale": replace(model.entities["Sale"], count=30.0)})
+    assert not [one for one in design(few, get_engine("sqlite")).findings if one.path == "patterns.p"]
