@@ -172,7 +172,8 @@ def _patterns(document: Document) -> list[str]:
 def _unserved(name: str, plan: Document) -> list[str]:
     lines = [f"unserved: {name}: {plan['reason']}"]
     if plan.get("change"):
-        lines.append(f"  it would be served if you {plan['change']}")
+        text = f"it would be served if you {plan['change']}"
+        lines += wrap(text, width(), initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
     return [*lines, ""]
 
 
@@ -220,7 +221,8 @@ def _findings(document: Document) -> list[str]:
     lines = []
     for finding in document["findings"]:
         fix = f"; {finding['fix']}" if finding.get("fix") else ""
-        lines.append(f"{finding['severity']}: {finding['path']}: {finding['message']}{fix}")
+        text = f"{finding['severity']}: {finding['path']}: {finding['message']}{fix}"
+        lines += wrap(text, width(), subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     return lines
 
 
