@@ -1,4 +1,5 @@
-"""Finds the cheapest design and proves it: statistics, needs, candidates, options, upkeep, program, solve, assemble."""
+"""Finds the cheapest design and proves it: statistics, needs, candidates, options, upkeep, prune, program, solve,
+assemble."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ min  sum_v fixed_v x_v + sum_o rate cost_o y_o + transaction premiums
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 from keyplan.design.goals import Goal
@@ -48,12 +48,12 @@ class Linear:
         self.high.append(high)
 
 
-def build(problem: Problem) -> Linear:
-    """The program of a problem; the first variables are the views, in order."""
+def build(problem: Problem, dropped: Set[str] = frozenset()) -> Linear:
+    """The program of a problem; the first variables are the views, in order. Those `dropped` are not to be chosen."""
     linear = Linear()
     per_second = problem.costs.per_second
     for name in problem.views:
-        linear.variable(name, problem.fixed_cost(name), integer=True)
+        linear.variable(name, problem.fixed_cost(name), 0.0 if name in dropped else 1.0, integer=True)
     options: dict[tuple[int, int], int] = {}
     done: dict[int, float] = {}
 

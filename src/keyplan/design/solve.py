@@ -11,6 +11,7 @@ from typing import Any
 
 from keyplan.design.problem import INFEASIBLE, Problem, evaluate, goals_by_view
 from keyplan.design.program import Linear, build
+from keyplan.design.prune import replaceable
 from keyplan.errors import KeyplanError
 
 NODE_LIMIT = 20_000
@@ -35,7 +36,7 @@ class Solution:
 
 def solve(problem: Problem, node_limit: int = NODE_LIMIT) -> Solution | None:
     """The cheapest choice of views; None if no choice serves everything."""
-    linear = build(problem)
+    linear = build(problem, replaceable(problem))
     scale = _scale(problem, linear)
     answer = _run(linear, scale, node_limit)
     if answer is None:

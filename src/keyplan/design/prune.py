@@ -1,0 +1,117 @@
+"""Views that no cheapest design needs, because another one does all that they do for no more.
+
+By numbers, never by shape: `u` replaces `v` if its own cost is no more, it makes no write touch more or look up more,
+it stands wherever one of several views is required and `v` would do, no engine row minds, and it serves every goal
+that `v` serves at no higher price and without further goals. Whatever a design does with `v`, it can do with `u`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from keyplan.design.goals import Goal, Option
+from keyplan.design.problem import Problem
+
+INF = float("inf")
+SAME = 1.0 + 1e-12
+
+
+@dataclass
+class _Uses:
+    """All that a problem has to do with one view."""
+
+    options: dict[int, list[Option]] = field(default_factory=dict)
+    """Per goal number."""
+    lookups: set[int] = field(default_factory=set)
+    """The roots that it demands."""
+    required: set[int] = field(default_factory=set)
+    weights: dict[int, float] = field(default_factory=dict)
+    """Its coefficient in each row of the engine."""
+
+
+def replaceable(problem: Problem) -> set[str]:
+    """The names of views that another one, which is not among them, replaces."""
+    uses = _uses(problem)
+    alike: dict[tuple[str, str], list[str]] = {}
+    for name, view in problem.views.items():
+        alike.setdefault((view.entity, view.kind), []).append(name)
+    dropped: set[str] = set()
+    for names in alike.values():
+        names.sort(key=lambda name: (problem.fixed_cost(name), int(name[1:])))
+        for position, name in enumerate(names):
+            before = (other for other in names[:position] if other not in dropped)
+            if any(_replaces(problem, uses, other, name) for other in before):
+                dropped.add(name)
+    return dropped
+
+
+def _uses(problem: Problem) -> Mapping[str, _Uses]:
+    found = {name: _Uses() for name in problem.views}
+    for goal in _goals(problem):
+        for option in goal.options:
+            if option.view is not None:
+                found[option.view.name].options.setdefault(goal.number, []).append(option)
+    for number, root in enumerate(problem.roots):
+        for name in root.demanded_by:
+            found[name].lookups.add(number)
+    for number, (_, names) in enumerate(problem.required):
+        for name in names:
+            found[name].required.add(number)
+    for number, row in enumerate(problem.couplings.rows):
+        for name, weight in row.coefficients.items():
+            if name in found:
+                found[name].weights[number] = weight
+    return found
+
+
+def _goals(problem: Problem) -> Iterator[Goal]:
+    seen: set[int] = set()
+    stack = [root.goal for root in problem.roots]
+    while stack:
+        goal = stack.pop()
+        if goal.number not in seen:
+            seen.add(goal.number)
+            yield goal
+            stack.extend(sub.goal for option in goal.options for sub in option.subs)
+
+
+def _replaces(problem: Problem, uses: Mapping[str, _Uses], one: str, other: str) -> bool:
+    new, old = uses[one], uses[other]
+    return (
+        old.required <= new.required
+        and new.lookups <= old.lookups
+        and _rows_allow(problem, new.weights, old.weights)
+        and _touches_no_more(problem, one, other)
+        and all(_serves(new.options.get(goal, ()), option) for goal, many in old.options.items() for option in many)
+    )
+
+
+def _rows_allow(problem: Problem, new: Mapping[int, float], old: Mapping[int, float]) -> bool:
+    for number in new.keys() | old.keys():
+        row = problem.couplings.rows[number]
+        more = new.get(number, 0.0) - old.get(number, 0.0)
+        if (more > 0 and row.high < INF) or (more < 0 and row.low > -INF):
+            return False
+    return True
+
+
+def _touches_no_more(problem: Problem, one: str, other: str) -> bool:
+    for write in problem.rates:
+        touches = problem.touches(write)
+        new, old = touches.get(one), touches.get(other)
+        if new is not None and (old is None or new.entries > old.entries or new.cost > old.cost * SAME):
+            return False
+    return True
+
+
+def _serves(new: list[Option] | tuple[()], old: Option) -> bool:
+    below = [sub.goal.number for sub in old.subs]
+    return any(
+        option.cost.cost <= old.cost.cost * SAME and _is_within([sub.goal.number for sub in option.subs], below)
+        for option in new
+    )
+
+
+def _is_within(few: list[int], many: list[int]) -> bool:
+    return all(few.count(number) <= many.count(number) for number in few)

@@ -1,0 +1,45 @@
+"""(ii) Dropping views that another one replaces never makes a design dearer."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from hypothesis import event, given
+
+from keyplan.design.build import build_problem
+from keyplan.design.prune import replaceable
+from keyplan.design.solve import solve
+from keyplan.engines import BUILTIN, get_engine
+from keyplan.model.model import Model
+from tests.strategies.design import problems, proof
+from tests.unit.design.support import PLACES, example
+
+solving = sys.modules[solve.__module__]
+
+
+def values(model: Model, engine: str) -> tuple[float | None, float | None, int]:
+    """What the cheapest design costs with and without pruning, and how many views were dropped."""
+    problem = build_problem(model, get_engine(engine)).problem
+    pruned = solve(problem)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(solving, "replaceable", lambda _: set())
+        whole = solve(problem)
+    dropped = len(replaceable(problem))
+    return (pruned and pruned.value, whole and whole.value, dropped)
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+@proof(60)
+@given(model=problems(2))
+def test_pruned_is_as_cheap_as_unpruned(engine: str, model: Model) -> None:
+    pruned, whole, dropped = values(model, engine)
+    event("some views dropped" if dropped else "none dropped")
+    assert pruned == pytest.approx(whole, rel=1e-6)
+
+
+@pytest.mark.parametrize(("name", "engine"), PLACES)
+def test_examples_lose_views_and_no_money(name: str, engine: str) -> None:
+    pruned, whole, dropped = values(example(name), engine)
+    assert dropped or name not in ("shop", "blog", "hotel", "messaging")
+    assert pruned == pytest.approx(whole, rel=1e-6)
