@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from itertools import product
 from typing import Any
 
@@ -219,3 +220,54 @@ def test_a_page_goes_on_behind_an_expired_parent(both: Both) -> None:
     pair = both(model, rows)
     pair.clock.advance(hours=1)
     assert [row["oid"] for row in pair.same("with_sku", sku="a")] == [0, 3, 4]
+
+
+PASSING = """
+entities:
+  Parent:
+    ttl: 1h since seen
+    fields:
+      pid: int, key
+      seen: timestamp
+      name: string(8)
+  Child:
+    fields:
+      cid: int, key
+      parent: Parent, as children, optional 90%
+      label: string(8), optional 90%, from parent.name
+patterns:
+  child: { find: Child, where: "cid = :cid", with: [parent.name] }
+  named: { find: Child, where: "parent.name = :name", select: [cid], order: cid, page: 100, rate: 1000/s }
+writes:
+  family: { create: Parent, with: [children] }
+"""
+
+
+def test_nothing_is_copied_from_a_row_that_has_expired_before_it_came(both: Both) -> None:
+    pair = both(PASSING)
+    hour = timedelta(hours=1)
+    pair.load(
+        [
+            ("Parent", {"pid": 1, "seen": NOON - 2 * hour, "name": "gone"}),
+            ("Parent", {"pid": 2, "seen": NOON, "name": "here"}),
+            *(("Child", {"cid": pid, "parent": pid}) for pid in (1, 2, 3)),
+        ]
+    )
+    for cid in (1, 2, 3):
+        pair.same("child", cid=cid)
+    assert pair.same("child", cid=1)["label"] is None
+    for name in ("gone", "here"):
+        pair.same("named", name=name)
+    pair.verified()
+
+
+def test_nothing_is_copied_from_a_row_that_is_created_expired(both: Both) -> None:
+    pair = both(PASSING)
+    long_ago = NOON - timedelta(hours=2)
+    pair.same("family", pid=1, seen=long_ago, name="gone", children=[{"cid": 1}, {"cid": 2, "label": "own"}])
+    pair.same("family", pid=2, seen=NOON, name="here", children=[{"cid": 3}])
+    for cid in (1, 2, 3):
+        pair.same("child", cid=cid)
+    for name in ("gone", "here"):
+        pair.same("named", name=name)
+    pair.verified()

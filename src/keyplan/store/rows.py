@@ -14,6 +14,7 @@ from keyplan.model.pattern import Path
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Node, Search
 from keyplan.store.execute import Executor, Runner
+from keyplan.store.expiry import is_gone
 from keyplan.store.filter import Call
 from keyplan.store.places import Place, Places
 from keyplan.store.pump import gather
@@ -130,8 +131,12 @@ class World:
     changed: dict[tuple[str, Key], tuple[Row | None, Row | None]] = field(default_factory=dict)
 
     def row(self, entity: str, key: Key, new: bool) -> Row | None:
+        """A row that can be copied from: one that is written when it has expired already is there for nobody."""
         pair = self.changed.get((entity, key))
-        return pair[new] if pair is not None else self.seen[entity, key]
+        if pair is None:
+            return self.seen[entity, key]
+        row = pair[new]
+        return None if row is not None and is_gone(row, self.now) else row
 
     def value(self, entity: str, row: Mapping[str, Any], path: Path, new: bool = True) -> Any:
         """The value at the end of a to-one path, of rows that were fetched."""
