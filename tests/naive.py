@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 
 from keyplan.model.entity import EXPIRES, Entity, Role
 from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import Compute, Condition, Literal, Order, Outer, Path, Pattern, Select, Term
+from keyplan.model.pattern import RANGES, Compute, Condition, Literal, Order, Outer, Path, Pattern, Select, Term
 from keyplan.model.write import Write
 from keyplan.plan.design import Design, Objective
-from keyplan.plan.steps import Attach, Extend, Fold, Node, Plan, Search, WritePlan
-from keyplan.plan.view import Embed, Measure, Part, View
+from keyplan.plan.steps import Attach, Drive, Extend, Fold, Node, Plan, Search, WritePlan
+from keyplan.plan.view import COUNT, Embed, Measure, Part, View
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,9 @@ class Extras:
     """Children inside their parents' homes."""
     indexes: bool = False
     """Views that the engine keeps: unique sets, and indexes with composed keys."""
+    buckets: str = ""
+    """A truncation: every moment has a view in buckets of it, with a directory of those that are not empty; patterns
+    start from them."""
 
 
 @dataclass
@@ -169,6 +172,13 @@ class _Naive:
             holds = _held(entity, entity.stored)
             name = f"{entity.name} index {column}"
             self.keep(View(name, entity.name, "composed", (Part(column),), key, holds, base=entity.name))
+        for number, moment in enumerate(self.moments(entity)):
+            bucket = Part(moment, self.extras.buckets)
+            partition = (bucket, Part("", ways=3)) if number == 0 else (bucket,)
+            sort = (Part(moment), *(part for part in key if part.path != moment))
+            self.keep(View(f"{entity.name} in {bucket}", entity.name, "table", partition, sort, entity.stored))
+            count = (Measure("count", None, COUNT),)
+            self.keep(View(f"{entity.name} {bucket}s", entity.name, "table", (), (bucket,), (), measures=count))
         if self.extras.counters and entity.ttl is None:
             for role in entity.roles.values():
                 if not role.many:
@@ -176,6 +186,16 @@ class _Naive:
             self.keep(self.counter(entity, None))
             for number, path in enumerate(self.counted(entity)):
                 self.keep(self.counter_behind(entity, path, number))
+
+    def moments(self, entity: Entity) -> list[str]:
+        """The columns that rows are kept in buckets by."""
+        kinds = ("timestamp", "date") if self.extras.buckets not in ("hour", "minute") else ("timestamp",)
+        return [
+            column.name
+            for column in entity.columns.values()
+            if self.extras.buckets and column.type.kind in kinds and not column.optional and not column.hidden
+            if column.computed is None
+        ]
 
     def copies(self, entity: Entity) -> list[str]:
         """Paths through one reference, and through two."""
@@ -234,14 +254,47 @@ class _Naive:
 
     # Plans
 
-    def search(self, entity: str, filter: Iterable[Condition], *, copies: bool = False) -> Search:
+    def bucketed(self, entity: Entity, filter: tuple[Condition, ...], order: tuple[Order, ...] = ()) -> Node | None:
+        """Rows bucket by bucket: by a directory, or by a range that says which buckets there are."""
+        moments = self.moments(entity)
+        wanted = str(order[0].path) if order else ""
+        bounded = [one.path.column for one in filter if one.op == "between" and not one.path.roles]
+        column = next((one for one in (wanted, *bounded, *moments) if one in moments), None)
+        if column is None:
+            return None
+        cut = self.extras.buckets
+        by_time = bool(wanted == column)
+        ranges = tuple(one for one in filter if str(one.path) == column and one.op in RANGES)
+        down = order[0].descending if order else False
+        native = (Order(Path((), column), down), *(Order(Path((), c), down) for c in entity.key if c != column))
+        bounded_here = any(one.op == "between" for one in ranges) and cut == "year"
+        rows = Search(
+            f"{entity.name} in {cut}({column})",
+            given=ranges,
+            filter=tuple(one for one in filter if one not in ranges),
+            takes=entity.stored,
+            descending=down,
+            order=native if by_time else (),
+        )
+        if bounded_here:
+            return rows
+        this = Condition(Path((), column), "=", (Outer(f"{cut}({column})"),), cut)
+        directory = Search(
+            f"{entity.name} {cut}({column})s", given=ranges, takes=(f"{cut}({column})", COUNT), descending=down
+        )
+        return Drive(directory, replace(rows, given=(this, *ranges)), by_time)
+
+    def search(self, entity: str, filter: Iterable[Condition], *, copies: bool = False) -> Node:
         about = self.model.entities[entity]
+        filter = tuple(filter)
+        if not copies and (found := self.bucketed(about, filter)) is not None:
+            return found
         name = self.homes[entity][0]
         takes: tuple[str, ...] = about.stored
         if copies and entity in self.copied:
             name = self.copied[entity]
             takes = self.views[name].holds
-        return Search(name, filter=tuple(filter), takes=takes)
+        return Search(name, filter=filter, takes=takes)
 
     def by_key(self, entity: str) -> Search:
         about = self.model.entities[entity]
@@ -276,13 +329,16 @@ class _Naive:
         named = {str(term.path) for term in pattern.order}
         key = self.model.entities[pattern.entity].key
         order = (*pattern.order, *(Order(Path((), column), down) for column in key if column not in named))
-        return Plan(self.find(pattern.entity, pattern.where, tree), pattern.entity, order)
+        about = self.model.entities[pattern.entity]
+        by_time = len(pattern.order) == 1 and str(pattern.order[0].path) in self.moments(about)
+        node = self.find(pattern.entity, pattern.where, tree, pattern.order if by_time else ())
+        return Plan(node, pattern.entity, order, by_time and _is_ordered(node))
 
     def selected(self, select: Select) -> Tree:
         roles = {name: self.selected(inner) for name, inner in select.roles.items()}
         return Tree(set(select.columns), roles, select.order, select.limit)
 
-    def find(self, entity: str, where: Iterable[Condition], tree: Tree) -> Node:
+    def find(self, entity: str, where: Iterable[Condition], tree: Tree, order: tuple[Order, ...] = ()) -> Node:
         """Rows that meet conditions, with everything in the tree."""
         about = self.model.entities[entity]
         own, behind = [], []
@@ -295,7 +351,7 @@ class _Naive:
             behind.append(condition)
             for path in paths:
                 wanted.add(path)
-        node: Node = self.search(entity, own, copies=True)
+        node: Node = self.bucketed(about, tuple(own), order) or self.search(entity, own, copies=True)
         if behind:
             node = Extend(node, self.attached(entity, wanted), tuple(behind))
         adds = self.attached(entity, tree)
@@ -341,7 +397,7 @@ class _Naive:
             adds.append(Attach(name, Extend(node, below) if below else node))
         return tuple(adds)
 
-    def children(self, role: Role, links: list[Condition]) -> Search:
+    def children(self, role: Role, links: list[Condition]) -> Node:
         if self.extras.embeds and self.may_embed(role) and role.entity != self.parent(role):
             view = self.homes[self.parent(role)][0]
             if self.views[view].embeds and any(one.role == role.name for one in self.views[view].embeds):
@@ -390,6 +446,12 @@ class _Naive:
         return WritePlan(find=self.find(write.entity, write.where, Tree()))
 
 
+def _is_ordered(node: Node) -> bool:
+    if isinstance(node, Extend):
+        return _is_ordered(node.rows)
+    return bool(node.order) if isinstance(node, Search) else isinstance(node, Drive) and node.ordered
+
+
 def _without_computed(entity: Entity, tree: Tree) -> Tree:
     plain = {column for column in tree.columns if entity.columns[column].computed is None}
     return replace(tree, columns=plain)
@@ -421,4 +483,7 @@ EVERYTHING: Mapping[str, Extras] = {
     "embeds": Extras(embeds=True),
     "indexes": Extras(indexes=True),
     "all": Extras(True, True, True, True, True, True, False),
+    "years": Extras(buckets="year"),
+    "days": Extras(buckets="day"),
+    "hours": Extras(moves=True, buckets="hour"),
 }

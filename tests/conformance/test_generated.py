@@ -13,13 +13,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, reject, settings
 from hypothesis import strategies as st
 
 import keyplan
 from keyplan.errors import UnsupportedError
 from keyplan.model.model import Model
 from keyplan.model.pattern import Traffic
+from keyplan.store.spans import MOST_BUCKETS
 from tests.engines.harness import Harness
 from tests.examples_data.compare import first_difference
 from tests.strategies.programs import Clock, Program, on_reference, play, programs
@@ -59,7 +60,8 @@ def statistics(draw: st.DrawFn, model: Model) -> Model:
 @given(data=st.data())
 def test_engine_answers_as_the_reference(harness: Harness, data: st.DataObject) -> None:
     program = data.draw(programs())
-    model = replace(data.draw(statistics(program.model)), targets=harness.targets)
+    targets = data.draw(st.sampled_from((harness.targets, harness.targets, *harness.other_targets)))
+    model = replace(data.draw(statistics(program.model)), targets=targets)
     run(program, model, harness.url())
 
 
@@ -84,7 +86,12 @@ def run(program: Program, model: Model, url: str) -> None:
 
         def call(name: str, arguments: Mapping[str, Any], cursor: Any) -> Any:
             more = {} if cursor is None else {"cursor": cursor}
-            return getattr(store, name)(**arguments, **more)
+            try:
+                return getattr(store, name)(**arguments, **more)
+            except UnsupportedError as error:
+                if str(MOST_BUCKETS) not in str(error):
+                    raise
+                reject()  # a range of centuries over a view in small time buckets
 
         expected = on_reference(program)
         found = play(program, call, store.load, clock)

@@ -14,6 +14,9 @@ class Harness(ABC):
     targets: Mapping[str, Mapping[str, object]] = {}
     """What a model's `targets:` should say for many small databases on one test server."""
 
+    other_targets: tuple[Mapping[str, Mapping[str, object]], ...] = ()
+    """Further targets, for designs that differ: partitions that have to be cut, for one."""
+
     @abstractmethod
     def start(self) -> None:
         """Makes the server available; raises if that is impossible, with a message that says what is missing."""

@@ -18,6 +18,12 @@ from tests.strategies.writes import writes
 
 ROWS = (30.0, 3_000.0, 300_000.0, 30_000_000.0)
 RATES = (0.001, 1.0, 50.0, 2000.0)
+TARGETS: tuple[dict[str, dict[str, object]], ...] = (
+    {},
+    {},
+    *({"dynamodb": {"partition_mb": size}} for size in ("0.01", "0.1", "1", "100")),
+)
+"""Partitions of any size, and such that have to be cut into shards or time buckets."""
 BUDGETS = (None, None, None, 1000.0, 100.0, 20.0)
 
 DESIGNS = int(os.environ.get("KEYPLAN_DESIGNS", "0"))
@@ -56,7 +62,8 @@ def with_statistics(draw: st.DrawFn, model: Model) -> Model:
         for name, one in model.patterns.items()
     }
     changed = {name: replace(one, traffic=draw(traffic())) for name, one in model.writes.items()}
-    return replace(model, entities=counted, patterns=asked, writes=changed)
+    targets = draw(st.sampled_from(TARGETS))
+    return replace(model, entities=counted, patterns=asked, writes=changed, targets=targets)
 
 
 @st.composite

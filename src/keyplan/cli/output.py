@@ -304,6 +304,7 @@ def _said(step: Document) -> str:
         _amount(step["requests"], "request") if step.get("requests", 0) > 1 else "",
         _amount(step["rows"], "row") if "rows" in step else "",
         "at the same time" if step.get("parallel") else "",
+        "bucket by bucket" if step.get("walk") else "",
     ]
     return ", ".join([text, *filter(None, notes)])
 

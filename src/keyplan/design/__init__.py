@@ -56,7 +56,7 @@ def _kept(built: Built, lost: Mapping[str, str]) -> list[Finding]:
     """What keeping structures did not achieve."""
     findings = [Finding("warning", name, f"it cannot be kept: {reason}") for name, reason in lost.items()]
     for label, name in built.given.items():
-        reason = unfit(built.problem.costs, built.facts, built.problem.views[name])
+        reason = unfit(built.forms, built.problem.views[name])
         if reason:
             findings.append(Finding("warning", label, f"it is kept, but {reason}", "design without keeping it"))
     return findings

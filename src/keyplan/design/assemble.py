@@ -34,7 +34,7 @@ from keyplan.plan.steps import (
     Touch,
     WritePlan,
 )
-from keyplan.plan.view import View
+from keyplan.plan.view import COUNT, View
 
 
 class Assembly:
@@ -183,7 +183,7 @@ class Assembly:
             assert need.fold is not None
             return Fold(self.node(option.subs[0].goal), need.fold.group, need.fold.compute)
         if option.kind == "measure":
-            return self._measure(need, option)
+            return self._directory(need, option) if need.buckets is not None else self._measure(need, option)
         return self._search(need, option)
 
     def _search(self, need: Need, option: Option) -> Node:
@@ -256,6 +256,14 @@ class Assembly:
         takes += tuple(measure.name for measure in view.measures)
         search = Search(self.names[view.name], (), option.measure.given, (), takes)
         return Fold(search, need.fold.group, need.fold.compute, True)
+
+    def _directory(self, need: Need, option: Option) -> Node:
+        """Which time buckets there are, in the order in which they are wanted."""
+        assert option.view is not None
+        assert option.measure is not None
+        takes = (str(option.view.parts[-1]), COUNT)
+        descending = bool(need.order) and need.order[0].descending
+        return Search(self.names[option.view.name], (), option.measure.given, (), takes, {}, descending)
 
     def _total(self, entity: str, order: tuple[Order, ...]) -> tuple[Order, ...]:
         """An order with the ties broken by the key."""

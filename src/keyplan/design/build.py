@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from keyplan.design.candidates import Candidates
 from keyplan.design.facts import Facts
+from keyplan.design.forms import Forms
 from keyplan.design.given import identity, view_key
 from keyplan.design.goals import Goal, Heat, goal_p99
 from keyplan.design.local import base_rows, under_partitions
@@ -34,7 +35,7 @@ class Built:
 
     problem: Problem
     statistics: Statistics
-    facts: Facts
+    forms: Forms
     options: Options
     unserved: dict[str, list[str]]
     """Per pattern or write that has no options at all: the reasons."""
@@ -62,12 +63,12 @@ def build_problem(
     facts = Facts(model, statistics)
     needs = list(dict.fromkeys(all_needs(model, statistics)))
     candidates = Candidates(model, statistics, engine.kinds).collect(needs)
-    candidates = [view for view in candidates if view_key(view) not in without]
-    views, view_facts = _fitted(model, statistics, facts, engine.kinds, costs, candidates)
+    forms = Forms(model, facts, engine.kinds, costs)
+    views, view_facts = _fitted(model, statistics, forms, candidates, without)
     names = _add_given(facts, views, view_facts, given)
     options = Options(model, statistics, engine.kinds, costs, list(views.values()), view_facts)
     maintenance = Maintenance(model, statistics, facts, engine.kinds, costs)
-    roots, unserved = _roots(model, statistics, options)
+    roots, unserved = _roots(model, statistics, options, forms)
     upkeep = _upkeep(model, maintenance, views, view_facts)
     # A write that cannot be done is reported, and what it would do is not paid for.
     served = {name: write.traffic.rate for name, write in model.writes.items() if name not in unserved}
@@ -88,7 +89,7 @@ def build_problem(
         _carrying(model, engine.kinds, costs, views),
     )
     whole = {name: options.root(whole_row(model, name), None) for name in model.entities}
-    return Built(problem, statistics, facts, options, unserved, whole, names, couplings)
+    return Built(problem, statistics, forms, options, unserved, whole, names, couplings)
 
 
 def _several_rows(statistics: Statistics, kinds: Mapping[str, Kind], write: Write) -> bool:
@@ -145,24 +146,19 @@ def _carrying(model: Model, kinds: Mapping[str, Kind], costs: CostModel, views: 
 def _fitted(
     model: Model,
     statistics: Statistics,
-    facts: Facts,
-    kinds: Mapping[str, Kind],
-    costs: CostModel,
+    forms: Forms,
     candidates: list[View],
+    without: Set[tuple[object, ...]],
 ) -> tuple[dict[str, View], dict[str, ViewFacts]]:
     views: dict[str, View] = {}
     found: dict[str, ViewFacts] = {}
     needs = [(heat_of(statistics, pattern), need_of_pattern(model, pattern)) for pattern in model.patterns.values()]
     hottest: dict[tuple[object, ...], float] = {}
-    # Local views come last: their partitions are those of the views that they are kept over.
-    for view in sorted(candidates, key=lambda view: kinds[view.kind].local):
+    facts, kinds, costs = forms.facts, forms.kinds, forms.costs
+    known = {identity(view) for view in candidates}
+    more: list[tuple[View, ViewFacts]] = []
+    for view in candidates:
         if kinds[view.kind].local:
-            for number, form in enumerate(under_partitions(model, kinds, view, list(views.values()))):
-                known = facts.of(form)
-                if not isinstance(costs.fit(form, known), Rejection):
-                    name = view.name if not number else f"v{len(candidates) + len(views)}"
-                    views[name] = replace(form, name=name)
-                    found[name] = known
             continue
         shape = key_shape(view)
         if shape not in hottest:
@@ -174,16 +170,36 @@ def _fitted(
             )
             hottest[shape] = max(used, default=0.0)
         readers = hottest[shape]
-        fitted = costs.fit(view, facts.of(view, readers))
-        if isinstance(fitted, Rejection):
+        fitted = forms.of(view, readers)
+        if isinstance(fitted, Rejection) or any(_is_optional(model, view, embed.role) for embed in view.embeds):
             continue
-        if any(_is_optional(model, view, embed.role) for embed in view.embeds):
-            continue
-        known = facts.of(fitted, readers)
-        for variant in (fitted, *costs.variants(fitted, known)):
-            name = view.name if variant is fitted else f"v{len(candidates) + len(views)}"
-            views[name] = replace(variant, name=name)
-            found[name] = known if variant is fitted else facts.of(variant, readers)
+        kept = [one for one in fitted if view_key(one[0]) not in without]
+        for form, about in kept:
+            variants = [(one, facts.of(one, readers)) for one in costs.variants(form, about)]
+            if form is kept[0][0]:
+                views[view.name], found[view.name] = replace(form, name=view.name), about
+            else:
+                more.append((form, about))
+            more += variants
+            for directory in forms.directories(form):
+                if identity(directory) not in known and view_key(directory) not in without:
+                    known.add(identity(directory))
+                    counted = forms.of(directory)
+                    more += counted if not isinstance(counted, Rejection) else []
+    kept_over = [*views.values(), *(view for view, _ in more)]
+    # Local views come last: their partitions are those of the views that they are kept over.
+    for view in candidates:
+        if kinds[view.kind].local and view_key(view) not in without:
+            for form in under_partitions(model, kinds, view, kept_over):
+                about = facts.of(form)
+                if isinstance(costs.fit(form, about), Rejection) or forms.too_large(form, about):
+                    continue
+                if view.name in views:
+                    more.append((form, about))
+                else:
+                    views[view.name], found[view.name] = replace(form, name=view.name), about
+    for number, (view, about) in enumerate(more, len(candidates)):
+        views[f"v{number}"], found[f"v{number}"] = replace(view, name=f"v{number}"), about
     return views, found
 
 
@@ -237,7 +253,9 @@ def _is_optional(model: Model, view: View, role: str) -> bool:
 # roots and upkeep
 
 
-def _roots(model: Model, statistics: Statistics, options: Options) -> tuple[list[Root], dict[str, list[str]]]:
+def _roots(
+    model: Model, statistics: Statistics, options: Options, forms: Forms
+) -> tuple[list[Root], dict[str, list[str]]]:
     roots: list[Root] = []
     unserved: dict[str, list[str]] = {}
     for name, pattern in model.patterns.items():
@@ -246,7 +264,9 @@ def _roots(model: Model, statistics: Statistics, options: Options) -> tuple[list
             goals = _rank_goals(model, options, pattern, heat)
         else:
             goals = [("pattern", options.root(need_of_pattern(model, pattern), pattern.p99_ms, heat))]
-        missing = [reason for _, goal in goals if not goal.options for reason in goal.rejections or ["no view can"]]
+        large = forms.refused.get(pattern.entity)
+        usual = [f"no view can; of one of '{pattern.entity}', {large}"] if large else ["no view can"]
+        missing = [reason for _, goal in goals if not goal.options for reason in goal.rejections or usual]
         if missing:
             unserved[name] = list(dict.fromkeys(missing))
             continue

@@ -50,7 +50,7 @@ def _walk(assembly: Assembly, goal: Goal, steps: list[Mapping[str, Any]]) -> Non
         if option.along:
             step["with"] = list(option.along)
         if found is not None and not found.get and found.spans > 1:
-            step["merge"] = True
+            step["walk" if found.walks and need.limit is not None else "merge"] = True
         steps.append(step)
         if found is not None and found.filter:
             steps.append(

@@ -169,6 +169,7 @@ def _step() -> Schema:
         "for": _text("The field or role that the answer fills in."),
         "why": _text("What a write reads it for."),
         "merge": {"const": True, "description": "The answers of several partitions are merged."},
+        "walk": {"const": True, "description": "Time buckets are read in order until there are enough rows."},
         "parallel": {"const": True, "description": "It runs in the same round trip as the step before."},
         "requests": _number("Requests."),
         "rows": _number("Entries read; for a filter, rows left."),

@@ -90,7 +90,8 @@ class Facts:
             if part.ways > 1:
                 many *= part.ways
                 continue
-            columns.add(part.path)
+            if part.cut is None:
+                columns.add(part.path)
             many *= self.statistics.distinct(entity, path_of(part.path, self.model, entity), part.cut) + part.or_missing
         here = self.model.entities[entity]
         if any(set(key) <= columns for key in (here.key, *here.unique)):
@@ -101,6 +102,9 @@ class Facts:
         """The facts of one view; `readers` is the peak rate of the requests that may read it, by hottest share."""
         entity = view.entity
         key = self._key(view)
+        most_rows = max(1.0, key.rows * key.hottest)
+        if view.measures and view.partition:
+            most_rows = min(most_rows, self.distinct(entity, view.sort))  # a large partition has no more groups
         values: dict[str, float] = {}
         most = 0.0
         for text in view.holds:
@@ -122,7 +126,7 @@ class Facts:
             key.bytes,
             values,
             most,
-            max(1.0, key.rows * key.hottest),
+            most_rows,
             key.writes,
             readers,
             embeds,
@@ -186,14 +190,19 @@ class Facts:
 
     def hottest_share(self, view: View) -> float:
         """The share of the entries that the largest partition holds."""
-        shares = []
+        shares = [1.0]
+        share = 1.0
         for part in view.partition:
             if part.ways > 1:
                 continue
             path = path_of(part.path, self.model, view.entity)
-            shares.append(self.statistics.hottest_share(view.entity, path, part.cut))
-        share = min(shares, default=1.0)
-        columns = {part.path for part in view.partition}
+            found = self.statistics.hottest_share(view.entity, path, part.cut)
+            if part.cut in CUT_SECONDS:
+                share *= found  # what somebody does is spread over time, while other columns may go together
+            else:
+                shares.append(found)
+        share *= min(shares)
+        columns = {part.path for part in view.partition if part.cut is None}
         here = self.model.entities[view.entity]
         if any(set(key) <= columns for key in (here.key, *here.unique)):
             share = 1.0 / max(1.0, self.statistics.rows(view.entity))

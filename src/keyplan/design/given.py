@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from keyplan.design.facts import Facts
+from keyplan.design.forms import Forms
 from keyplan.design.needs import held_paths, select_paths
 from keyplan.engines.base import Kind
-from keyplan.engines.work import CostModel, Rejection
+from keyplan.engines.work import Rejection
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import term_paths
 from keyplan.plan.design import Design
@@ -51,10 +51,13 @@ def carried_over(
     return views, lost
 
 
-def unfit(costs: CostModel, facts: Facts, view: View) -> str:
+def unfit(forms: Forms, view: View) -> str:
     """Why a given view would not be made like this today, or an empty string."""
+    reason = forms.too_large(view, forms.facts.of(view))
+    if reason:
+        return reason
     plain = replace(view, partition=tuple(part for part in view.partition if part.ways == 1))
-    fitted = costs.fit(plain, facts.of(plain))
+    fitted = forms.costs.fit(plain, forms.facts.of(plain))
     if isinstance(fitted, Rejection):
         return fitted.reason
     needed = max((part.ways for part in fitted.partition), default=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from keyplan.design.buckets import Enumerated, enumerated
 from keyplan.design.needs import Need
 from keyplan.design.statistics import CUT_SECONDS, Statistics
 from keyplan.engines.base import Kind
@@ -46,6 +47,11 @@ class Match:
     """The most entries that one span may match."""
     rows: float
     """Mean rows left after the conditions in `filter`, all spans together, before any limit."""
+    buckets: float = 1.0
+    """How many time buckets the conditions run over on average; as many spans are read for each as for the others."""
+    most_buckets: float = 1.0
+    walks: bool = False
+    """The buckets come in the order of the rows, so that they are read one after the other until a page is full."""
 
 
 def child_view(model: Model, view: View, at: tuple[str, ...]) -> View:
@@ -81,6 +87,9 @@ class KeyMatch:
     entries: float
     most: float
     at_least: float
+    buckets: float = 1.0
+    most_buckets: float = 1.0
+    walks: bool = False
 
 
 def key_shape(view: View) -> tuple[object, ...]:
@@ -110,25 +119,43 @@ def match_key(model: Model, statistics: Statistics, kind: Kind, view: View, need
     known_key = all(
         any(c.op == "=" for c in by_key.get((column, None), ())) for column in model.entities[view.entity].key
     )
-    bound = _bind(statistics, kind, view, by_key, known_key)
+    bound = _bind(statistics, kind, view, by_key, known_key, need.at_least)
     if bound is None:
         return None
     used, tail = bound.used, bound.tail
     if tail:
-        used.extend(condition for condition in bounds(by_key, tail[0]) if condition not in used)
+        open_yet = by_path(condition for condition in conditions if condition not in used)
+        used.extend(condition for condition in bounds(open_yet, tail[0]) if condition not in used)
+    exact = tuple(used)
+    used.extend(condition for condition in bound.narrowing if condition not in used)
     get = not tail and (known_key or all(part.ways == 1 for part in view.parts))
     scan = not used and not get and not _is_small_partition(view, kind)
     if any(part.cut in ("each", "words") for part in tail):
         return None  # entries would repeat rows
     order, ordered, descending = _native_order(model, view, need, bound)
-    left = [c for c in conditions if c not in used and not _has_entry_only_if(model, view, c)]
+    left = [c for c in conditions if c not in exact and not _has_entry_only_if(model, view, c)]
     # A search is answered by its first word only, and buckets are wider than their range: test both again.
     left += [condition for condition in used if condition.op == "search"]
     # Part of the conditions never finds fewer rows than all of them, which may name a single one.
     least = max(need.at_least, 1.0) if statistics.fixes_one_row(need.entity, need.given) else need.at_least
     entries = statistics.matched(need.entity, (*used, *view.where), least)
     most = statistics.most_matched(need.entity, (*used, *view.where))
-    return KeyMatch(tuple(used), tuple(left), order, ordered, descending, get, scan, bound.spans, entries, most, least)
+    return KeyMatch(
+        tuple(used),
+        tuple(left),
+        order,
+        ordered,
+        descending,
+        get,
+        scan,
+        bound.spans,
+        entries,
+        most,
+        least,
+        bound.buckets,
+        bound.most_buckets,
+        bool(order) and str(order[0].path) == bound.walked,
+    )
 
 
 def match_contents(
@@ -165,6 +192,9 @@ def match_contents(
         key.entries,
         key.most,
         rows,
+        key.buckets,
+        key.most_buckets,
+        key.walks,
     )
 
 
@@ -188,9 +218,25 @@ class _Bound:
     """Paths that have one value in all rows."""
     listed: set[str] = field(default_factory=set)
     """Paths (by an `in`) that have one value in each span, and tell the rows of different spans apart."""
+    narrowing: list[Condition] = field(default_factory=list)
+    """Conditions that say which time buckets there are to read."""
+    buckets: float = 1.0
+    most_buckets: float = 1.0
+    walked: str = ""
+    """The path of the time buckets."""
+
+    def enumerate(self, part: Part, found: Enumerated) -> None:
+        """Binds a time bucket by the conditions on its path."""
+        self.narrowing.extend(found.conditions)
+        self.spans *= found.mean
+        self.buckets *= found.mean
+        self.most_buckets *= found.most
+        self.walked = part.path
 
 
-def _bind(statistics: Statistics, kind: Kind, view: View, by_key: Conditions, known_key: bool) -> _Bound | None:
+def _bind(
+    statistics: Statistics, kind: Kind, view: View, by_key: Conditions, known_key: bool, at_least: float
+) -> _Bound | None:
     """Binds one part of the key after the other; None if a part of the partition stays open."""
     bound = _Bound([], [])
     parts = view.parts
@@ -207,10 +253,10 @@ def _bind(statistics: Statistics, kind: Kind, view: View, by_key: Conditions, kn
             if found.op == "in":
                 bound.spans *= statistics.in_length(found)
         elif position < len(view.partition) and kind.partitioned:
-            buckets = _buckets(statistics, view.entity, by_key, part)
+            buckets = enumerated(statistics, view.entity, by_key, part, at_least)
             if buckets is None:
                 return None
-            bound.spans *= buckets
+            bound.enumerate(part, buckets)
         else:
             bound.tail.extend(parts[position:])
             break
@@ -242,20 +288,6 @@ def equality(by_key: Conditions, part: Part) -> Condition | None:
             if part.cut == "words" and tuple(str(path) for path in condition.also) != part.also:
                 continue
             return condition
-    return None
-
-
-def _buckets(statistics: Statistics, entity: str, by_key: Conditions, part: Part) -> float | None:
-    """How many buckets a range over the part's path spans on average; None if nothing bounds it on both sides."""
-    if part.cut not in CUT_SECONDS:
-        return None
-    for condition in by_key.get((part.path, None), ()):
-        if condition.op == "between":
-            owner = statistics.model.entity_at(entity, condition.path.roles)
-            seconds = statistics.retention_s(owner) * statistics.selectivity(entity, condition)
-            return 1.0 + seconds / CUT_SECONDS[part.cut]
-        if condition.op == "=":
-            return 1.0
     return None
 
 

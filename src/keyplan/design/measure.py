@@ -29,6 +29,8 @@ def match_measures(model: Model, statistics: Statistics, kind: Kind, view: View,
     assert need.fold is not None
     if need.strong and not kind.strong:
         return None
+    if view.where or model.entities[view.entity].ttl is not None:
+        return None  # a directory of buckets may count some rows only, or those that have expired since
     names = {measure.name for measure in view.measures}
     if not {measure.name for measure in measures_of(need.fold.compute)} <= names:
         return None

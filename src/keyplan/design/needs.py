@@ -47,6 +47,8 @@ class Need:
     at_least: float = 0.0
     """The pattern's `rows`: no estimate goes below it."""
     fold: FoldSpec | None = None
+    buckets: tuple[str, str] | None = None
+    """Not the rows are wanted, but which time buckets they lie in: (path, cut)."""
 
 
 def need_of_pattern(model: Model, pattern: Pattern) -> Need:

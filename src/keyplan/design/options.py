@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from keyplan.design.forms import is_directory
 from keyplan.design.goals import NO_LIMIT_MS, Goal, Heat, Option, Sub, coarse, goal_p99
-from keyplan.design.measure import match_measures
+from keyplan.design.measure import MeasureMatch, match_measures
 from keyplan.design.needs import Need, driven, extreme_row, intersected, present_then_missing
 from keyplan.design.statistics import Statistics
-from keyplan.design.ways import Way, Ways
+from keyplan.design.walks import match_directory, walks
+from keyplan.design.ways import Way, Ways, read_cost
 from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
 from keyplan.model.model import Model
@@ -48,6 +50,7 @@ class Options:
         for view in views:
             if view.measures:
                 self.measured[view.entity].append(view)
+        self.directories = {name: [one for one in some if is_directory(one)] for name, some in self.measured.items()}
         self.goals: list[Goal] = []
         self._heat: Heat | None = None
         self._memo: dict[tuple[object, ...], Goal] = {}
@@ -79,11 +82,15 @@ class Options:
             self._measured(goal)
             self._folded(goal, depth)
             return
+        if need.buckets is not None:
+            self._listed(goal)
+            return
         ways, refused = self.ways.of(need)
         goal.rejections.extend(refused)
         for way in ways:
             self._searched(goal, way, depth)
         self._driven(goal, depth)
+        self._walked(goal, depth)
         self._in_two(goal, depth)
         self._intersected(goal, depth)
 
@@ -122,7 +129,7 @@ class Options:
                 "search",
                 way.match.view,
                 scaled,
-                way.match.spans * times,
+                way.work.requests * times,
                 way.rows,
                 way.entries * times,
                 way.entries * way.work.entry_bytes * times,
@@ -138,7 +145,7 @@ class Options:
         """The cost of one execution, and the p99 of all executions that one call makes at once."""
         if goal.times <= 1:
             return cost
-        return replace(cost, p99_ms=self.costs.read(replace(work, requests=work.requests * goal.times)).p99_ms)
+        return replace(cost, p99_ms=read_cost(self.costs, work, goal.times).p99_ms)
 
     # rules 3 and 4: conditions behind a role
 
@@ -176,6 +183,41 @@ class Options:
             by_outer = ordered and bool(outer.order)
             option = Option("drive", None, Cost(), 0.0, rows, subs=subs, sorted=ordered, by_outer=by_outer)
             goal.options.append(option)
+
+    # bucket by bucket
+
+    def _walked(self, goal: Goal, depth: int) -> None:
+        """The buckets that are not empty by a directory, then the rows of each until there are enough."""
+        directories = self.directories[goal.need.entity]
+        for walk in walks(self.model, self.statistics, directories, goal.need) if directories else ():
+            spent = self.costs.round_ms("get") if goal.budget_ms < NO_LIMIT_MS else 0.0
+            outer = self._goal(walk.outer, goal.times, goal.budget_ms - spent, depth + 1)
+            if not outer.options:
+                goal.rejections.extend(outer.rejections[:2])
+                continue
+            left = goal.budget_ms
+            if left < NO_LIMIT_MS:
+                left -= max(option.cost.p99_ms for option in outer.options)
+            inner = self._goal(walk.inner, goal.times * walk.times, left, depth + 1)
+            if walk.inner.order:
+                inner.options = [option for option in inner.options if option.sorted]
+            if not inner.options:
+                goal.rejections.extend(inner.rejections[:2])
+                continue
+            rows = self.statistics.matched(goal.need.entity, goal.need.given, goal.need.at_least)
+            if walk.ordered and goal.need.limit:
+                rows = min(rows, float(goal.need.limit))
+            subs = (Sub(outer, "", "outer"), Sub(inner, "", "inner"))
+            is_sorted = walk.ordered or not goal.need.order
+            option = Option("drive", None, Cost(), 0.0, rows, subs=subs, sorted=is_sorted, by_outer=walk.ordered)
+            goal.options.append(option)
+
+    def _listed(self, goal: Goal) -> None:
+        """The directories that say which buckets there are."""
+        for view in self.directories[goal.need.entity]:
+            found = match_directory(self.statistics, self.kinds[view.kind], view, goal.need)
+            if found is not None:
+                self._counted(goal, view, found)
 
     # rule 5: two keys at once
 
@@ -215,23 +257,25 @@ class Options:
         assert need.fold is not None
         for view in self.measured[need.entity]:
             found = match_measures(self.model, self.statistics, self.kinds[view.kind], view, need)
-            if found is None:
-                continue
-            facts = self.facts[view.name]
-            size = self.costs.entry_bytes(view, facts)
-            entries = 1.0 if found.get else found.entries / found.spans
-            work = Work(view, facts, found.get, found.spans, entries, max(entries, found.entries), size, need.strong)
-            cost = self._timed(work, goal, self.costs.read(work))
-            if cost.p99_ms > goal.budget_ms:
-                goal.rejections.append(f"reading the counters takes {cost.p99_ms:.0f} ms of {goal.budget_ms:.0f} ms")
-                continue
-            scaled = Cost(cost.cost * goal.times, {k: v * goal.times for k, v in cost.units.items()}, cost.p99_ms)
-            total = found.entries * goal.times
-            goal.options.append(
-                Option(
-                    "measure", view, scaled, found.spans * goal.times, found.entries, total, total * size, None, found
-                )
-            )
+            if found is not None:
+                self._counted(goal, view, found)
+
+    def _counted(self, goal: Goal, view: View, found: MeasureMatch) -> None:
+        """One option: some groups of a view with measures, if there is time for it."""
+        facts = self.facts[view.name]
+        size = self.costs.entry_bytes(view, facts)
+        entries = 1.0 if found.get else found.entries / found.spans
+        most = max(entries, found.entries)
+        work = Work(view, facts, found.get, found.spans, entries, most, size, goal.need.strong)
+        cost = self._timed(work, goal, self.costs.read(work))
+        if cost.p99_ms > goal.budget_ms:
+            goal.rejections.append(f"reading the counters takes {cost.p99_ms:.0f} ms of {goal.budget_ms:.0f} ms")
+            return
+        scaled = Cost(cost.cost * goal.times, {k: v * goal.times for k, v in cost.units.items()}, cost.p99_ms)
+        total = found.entries * goal.times
+        goal.options.append(
+            Option("measure", view, scaled, found.spans * goal.times, found.entries, total, total * size, None, found)
+        )
 
     def _folded(self, goal: Goal, depth: int) -> None:
         last = extreme_row(self.model, goal.need)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
+from keyplan.design.buckets import bucket_of, rounds_of_a_walk
 from keyplan.design.match import KeyMatch, Match, child_view, key_shape, match_contents, match_key
 from keyplan.design.needs import (
     Need,
@@ -29,6 +30,8 @@ from keyplan.units import format_about
 
 SIZE_BIAS = 1.25
 """How much larger than the mean a partition is that a call happens to read: calls follow the rows."""
+MOST_WALKED = 100.0
+"""Time buckets that one page may have to be looked for in."""
 MANY_MORE = 3.0
 """Where a pattern states its `rows`, a slow call is taken to match this many times as many."""
 
@@ -127,10 +130,17 @@ class Ways:
         if any(self.model.is_many(need.entity, c.path.roles) for c in (*found.filter, *found.left)):
             return None
         facts = self.facts[view.name]
-        entries, rows = self._reads(need, found)
+        entries, rows, requests = self._reads(need, found)
+        if need.limit is not None and found.walks and found.most_buckets > MOST_WALKED:
+            refused.append(
+                f"a page of '{need.entity}' may lie anywhere in {found.most_buckets:.0f} buckets by {bucket_of(view)}"
+            )
+            return None
         # An exact page of an ordered view is bounded; anything else may have to read its whole partition.
         page = need.limit if found.ordered and not found.left and not found.filter else None
-        most = float(page) if page is not None else max(entries / found.spans, 1.0 if found.get else found.most)
+        most = float(page) if page is not None else max(entries / requests, 1.0 if found.get else found.most)
+        if page is None and not found.get and bucket_of(view) is not None:
+            most = min(most, facts.hottest_rows)
         if need.at_least and page is None:
             most = min(most, max(entries, need.at_least) * MANY_MORE)
         if found.scan and not self.costs.scans(facts, most):
@@ -150,8 +160,8 @@ class Ways:
             view,
             facts,
             found.get,
-            found.spans,
-            1.0 if found.get else entries / found.spans,
+            requests,
+            1.0 if found.get else entries / requests,
             1.0 if found.get else most,
             size,
             need.strong,
@@ -161,9 +171,10 @@ class Ways:
             tuple(along),
             not found.get and not (page is not None and entries >= page),
             sum(self._bytes(need.entity, text) for text in {*need.wants, *filtered}),
+            rounds_of_a_walk(found.most_buckets) if found.walks and need.limit is not None else 1.0,
         )
         extras = tuple(self._soon(need, extra) for extra in (*lacking, *fetched))
-        return Way(found, along, extras, work, self.costs.read(work), entries, rows)
+        return Way(found, along, extras, work, read_cost(self.costs, work), entries, rows)
 
     def _bytes(self, entity: str, text: str) -> float:
         """The average bytes of a path."""
@@ -172,20 +183,27 @@ class Ways:
             self._sizes[(entity, text)] = self.statistics.bytes(entity, path)
         return self._sizes[(entity, text)]
 
-    def _reads(self, need: Need, found: Match) -> tuple[float, float]:
-        """The entries that one execution reads, and the rows among them that pass the conditions tested there."""
+    def _reads(self, need: Need, found: Match) -> tuple[float, float, float]:
+        """The entries that one execution reads, the rows among them that pass the conditions tested there, and the
+        requests that it takes."""
         entries, rows = found.entries, found.rows
         if need.limit is None:
-            return entries, rows
+            return entries, rows, found.spans
         if not found.ordered:
             # Only a page is wanted, but all of it has to be read to be sorted: larger ones are read more often.
-            return entries * SIZE_BIAS, rows * SIZE_BIAS
+            return entries * SIZE_BIAS, rows * SIZE_BIAS, found.spans
         total = self.statistics.matched(need.entity, need.given, need.at_least)
         keep_after = total / rows if found.left and rows else 1.0
         keep_inside = rows / entries if entries else 1.0
         rows = min(rows, need.limit / max(keep_after, 1e-9))
-        per_span = min(entries / found.spans, rows / max(keep_inside, 1e-9))
-        return min(entries, per_span * found.spans), rows
+        wanted_entries = rows / max(keep_inside, 1e-9)
+        per_span = min(entries / found.spans, wanted_entries)
+        requests = found.spans
+        if found.walks and found.buckets > 1:
+            # Buckets are read until the page is full; on average in the middle of one.
+            in_bucket = max(entries / found.buckets, 1e-9)
+            requests = found.spans / found.buckets * min(found.buckets, 1.0 + wanted_entries / in_bucket)
+        return min(entries, per_span * requests), rows, requests
 
     # what has to be fetched besides
 
@@ -323,3 +341,12 @@ class Ways:
                 return None
             given.append(replace(condition, operands=(known[operand.path],)))
         return replace(inner, given=tuple(given))
+
+
+def read_cost(costs: CostModel, work: Work, times: float = 1.0) -> Cost:
+    """The cost of one execution, and the p99 of `times` of them at once, round after round."""
+    cost = costs.read(work)
+    if times <= 1 and work.rounds <= 1:
+        return cost
+    together = costs.read(replace(work, requests=work.requests * max(1.0, times))).p99_ms
+    return replace(cost, p99_ms=together * work.rounds)

@@ -97,6 +97,9 @@ class Work:
     """The number of entries differs from call to call; otherwise it is a full page, or one entry."""
     taken_bytes: float = 0.0
     """Average bytes of the values wanted of each entry, for engines that do not read whole entries."""
+    rounds: float = 1.0
+    """So many rounds of requests may have to follow each other, as where time buckets are walked until a page is full.
+    An engine prices one of them; the designer multiplies the latency."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +160,9 @@ class CostModel(ABC):
     """Objective = cost per execution x executions per second x this (seconds of a month for money)."""
     atomic_entries: int | None = None
     """The most entries that one atomic request can write; None: no limit."""
+    partition_bytes: float | None = None
+    """The most bytes that a partition should hold; None: no limit. A view whose largest partition would hold more gets
+    shards or the largest time bucket that keep it within, or is no candidate."""
     transactional: bool = False
     """A write that touches more than one self-kept entry pays a `premium` for each of them (a transaction)."""
 

@@ -84,6 +84,10 @@ class Drive:
 
     `ordered`: the outer rows come in the order of the answer and `inner` reads by key, so that a page needs no more
     outer rows than it has rows.
+
+    Where `outer` searches a view with measures whose key ends in a truncated moment, it is a directory of time
+    buckets: `inner` takes the bucket from it as `Outer("day(at)")`, and everything else from the row that the whole
+    Drive runs for.
     """
 
     outer: Node

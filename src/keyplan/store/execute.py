@@ -22,6 +22,7 @@ from keyplan.plan.design import Design
 from keyplan.plan.gaps import from_gap_text
 from keyplan.plan.steps import Attach, Drive, Extend, Fold, Intersect, Node, Search, Then
 from keyplan.plan.view import COUNT
+from keyplan.store.buckets import BucketsNode
 from keyplan.store.filter import Call, Row, compile_filter
 from keyplan.store.fold import compile_fold
 from keyplan.store.keys import group_type
@@ -69,16 +70,24 @@ class Executor:
     def compile(self, node: Node) -> Runner:
         """The object that runs a node."""
         if isinstance(node, Search):
-            return SearchNode(self.model, self.design, self.kinds, self.codec, node)
+            return self.compile_search(node)
         if isinstance(node, Extend):
             return ExtendNode(self, node)
         if isinstance(node, Drive):
+            if isinstance(node.outer, Search) and self.design.views[node.outer.view].measures:
+                inner = self.compile(node.inner)
+                ttl = self.model.entities[inner.entity].ttl
+                return BucketsNode(self.compile_search(node.outer), inner, node.ordered, ttl)
             return DriveNode(self, node)
         if isinstance(node, Intersect):
             return IntersectNode(self, node)
         if isinstance(node, Then):
             return ThenNode(self, node)
         return FoldNode(self, node)
+
+    def compile_search(self, node: Search) -> SearchNode:
+        """The object that runs a search."""
+        return SearchNode(self.model, self.design, self.kinds, self.codec, node)
 
 
 class ExtendNode:

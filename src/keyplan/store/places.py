@@ -205,7 +205,7 @@ def _expires(model: Model, entity: str, path: Path) -> bool:
 def _is_exact(part: KeyPart, key: tuple[str, ...]) -> bool:
     if part.cut == COPIES:
         return False
-    return part.ways > 1 or (part.cut is None and part.path in key)
+    return part.ways > 1 or (part.cut not in ("each", "words") and part.path in key)
 
 
 def _composing(design: Design, kinds: Mapping[str, Kind], base: View, entity: str) -> frozenset[str]:

@@ -7,7 +7,8 @@ leaves too few rows, the span is topped up from where it ended.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any
 
 from keyplan.engines.base import Ask, Codec, Kind, Proc, Span
@@ -26,6 +27,8 @@ from keyplan.store.spans import Spans
 
 MOST_AT_ONCE = 1000
 """Rows asked for per span when topping up."""
+MOST_BUCKETS_AT_ONCE = 16
+"""Time buckets that a walk reads in one round."""
 
 Keep = Callable[[Row], bool]
 
@@ -80,8 +83,8 @@ class SearchNode:
 
     def is_left_to_others(self, condition: Any) -> bool:
         """Whether a search by words, of which a key answers one, is tested where all its texts are known."""
-        if condition in self.search.filter:
-            return True
+        if condition in self.search.filter or self.view.measures:
+            return True  # of groups that are coarser than a range, whoever reads their rows tests these again
         paths = {str(path) for path in (condition.path, *condition.also)}
         return condition.op == "search" and not paths <= set(self.search.takes)
 
@@ -122,7 +125,10 @@ class SearchNode:
         else:
             bound = [self.keep(call, outer) for outer in outers]
             keeps = [bound[owner] for owner in owners]
-        found = yield from self.fetch(call, spans, keeps, limit)
+        if limit is not None and self.spans.bucket is not None and len(spans) > len(outers):
+            found = yield from self.walk(call, spans, owners, keeps, limit)
+        else:
+            found = yield from self.fetch(call, spans, keeps, limit)
         if len(outers) == len(spans) == 1:
             lists = found
         else:
@@ -191,6 +197,30 @@ class SearchNode:
         test = holds
         return lambda row: alive(row, now) and test(row)
 
+    def walk(
+        self, call: Call, spans: list[Span], owners: Sequence[int], keeps: Sequence[Keep | None], limit: int
+    ) -> Proc[list[list[Row]]]:
+        """The rows of each span, time buckets in the order of the rows until there are enough of them."""
+        assert self.spans.bucket is not None
+        buckets: dict[int, dict[Any, list[int]]] = {}
+        for number, (span, owner) in enumerate(zip(spans, owners, strict=True)):
+            buckets.setdefault(owner, {}).setdefault(span.partition[self.spans.bucket], []).append(number)
+        down = self.order[0].descending
+        walkers = [Walker([some[one] for one in sorted(some, reverse=down)], limit) for some in buckets.values()]
+        found: list[list[Row]] = [[] for _ in spans]
+        while walkers:
+            steps = [walker.step() for walker in walkers]
+            numbers = [number for step in steps for number in step]
+            lists = yield from self.fetch(
+                call, [spans[number] for number in numbers], [keeps[number] for number in numbers], limit
+            )
+            for number, rows in zip(numbers, lists, strict=True):
+                found[number] = rows
+            for walker, step in zip(walkers, steps, strict=True):
+                walker.rows += sum(len(found[number]) for number in step)
+            walkers = [walker for walker in walkers if walker.goes_on]
+        return found
+
     def fetch(
         self, call: Call, spans: list[Span], keeps: Sequence[Keep | None], limit: int | None
     ) -> Proc[list[list[Row]]]:
@@ -254,6 +284,35 @@ class SearchNode:
                 call.trace.append({"op": self.op, "view": self.search.view, "requests": len(asks), "rows": read})
             asks = more
         return last
+
+
+@dataclass
+class Walker:
+    """How far one walk over time buckets has come."""
+
+    buckets: list[list[int]]
+    """The spans of each bucket, in the order in which they are wanted."""
+    limit: int
+    rows: int = 0
+    read: int = 0
+    together: int = 0
+
+    def step(self) -> list[int]:
+        """The spans to read next: one bucket, then as many as are still wanted by what came so far."""
+        if not self.together:
+            self.together = 1
+        elif self.rows:
+            self.together = ceil((self.limit - self.rows) * self.read / self.rows)
+        else:
+            self.together *= 2
+        self.together = max(1, min(self.together, MOST_BUCKETS_AT_ONCE))
+        some = self.buckets[self.read : self.read + self.together]
+        self.read += len(some)
+        return [number for bucket in some for number in bucket]
+
+    @property
+    def goes_on(self) -> bool:
+        return self.rows < self.limit and self.read < len(self.buckets)
 
 
 def distinct(rows: list[Row], key: Sequence[str]) -> list[Row]:

@@ -29,6 +29,8 @@ from keyplan.store.keys import Key, KeyPart
 from keyplan.store.order import Position
 
 MOST_BUCKETS = 10_000
+"""Buckets that one range may run over."""
+TIMES = ("minute", "hour", "day", "week", "month", "year")
 
 Values = Callable[[Call, Mapping[str, Any]], Sequence[Any]]
 
@@ -68,6 +70,8 @@ class Spans:
         self.fixed: list[Values] = []
         """Values per part: all partition parts, then the sort parts that are fixed."""
         self.range: Callable[[Call, Mapping[str, Any]], Range] | None = None
+        self.bucket: int | None = None
+        """The number of the partition part that cuts the rows by the moment that their order begins with."""
         self.scan = False
         """No condition fixes the partition: the whole view is read."""
         for number, part in enumerate(key.parts):
@@ -86,6 +90,10 @@ class Spans:
             self.scan = True
             self.fixed.clear()
             break
+        if search.order and not self.scan:
+            first = str(search.order[0].path)
+            cuts = [n for n, part in enumerate(key.partition) if part.path == first and part.cut in TIMES]
+            self.bucket = cuts[0] if cuts else None
         self.residual = tuple(one.condition for one in self.given if not one.used)
         """Conditions that the key narrows but does not answer exactly."""
         self.single = not self.scan and self.range is None and len(self.fixed) == len(key.parts)
@@ -168,9 +176,14 @@ class Spans:
             result = []
             while start < end or (closed and start == end):
                 result.append(start)
+                if start == end:
+                    break  # nothing may come after it at all
                 start = following(start, cut)
                 if len(result) > MOST_BUCKETS:
-                    raise UnsupportedError(f"a range over more than {MOST_BUCKETS} values of {cut}({part.path})")
+                    raise UnsupportedError(
+                        f"view '{self.search.view}' is cut by {cut}({part.path}), and the range runs over more than "
+                        f"{MOST_BUCKETS} of them; ask for less at once"
+                    )
             return result
 
         return buckets

@@ -27,6 +27,9 @@ class Harness(harness.Harness):
     name = "dynamodb"
     # Capacity is only held for what is provisioned, and an account may provision 80,000 units in all.
     targets = MappingProxyType({"dynamodb": {"billing": "on_demand"}})
+    other_targets = tuple(
+        MappingProxyType({"dynamodb": {"billing": "on_demand", "partition_mb": size}}) for size in ("0.1", "0.5", "3")
+    )
 
     def __init__(self) -> None:
         self._server: Server | None = None

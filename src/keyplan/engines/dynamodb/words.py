@@ -141,7 +141,7 @@ class _Reading:
         sk = self.place.sk
         low, high = "", ""
         for condition in self.on(part):
-            if condition.op not in _BOUNDS:
+            if condition.op not in _BOUNDS or condition in self.used:
                 continue
             self.used.append(condition)
             first, last = _operand(condition.operands[0]), _operand(condition.operands[-1])

@@ -1,0 +1,134 @@
+"""Forms of a candidate view that fit the engine: as it is, in shards, or in time buckets with a directory of them.
+
+Neither shards nor buckets are dimensions of the space: a partition gets as many shards, or the largest bucket, as keep
+it within what the engine allows. A directory is a view with measures that counts the rows of each bucket; whether one
+is kept is the program's choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import ceil
+
+from keyplan.design.buckets import bucket_of
+from keyplan.design.facts import Facts
+from keyplan.design.statistics import CUT_SECONDS
+from keyplan.engines.base import Kind
+from keyplan.engines.work import CostModel, Rejection, ViewFacts
+from keyplan.model.model import Model, path_of
+from keyplan.plan.view import COPIES, COUNT, Measure, Part, View
+
+CUTS = ("year", "month", "week", "day", "hour")
+"""The buckets that there are, the largest first."""
+MOST_SHARDS = 200
+
+
+class Forms:
+    """Finds the forms of candidate views for one model on one engine."""
+
+    def __init__(self, model: Model, facts: Facts, kinds: Mapping[str, Kind], costs: CostModel) -> None:
+        self.model = model
+        self.facts = facts
+        self.kinds = kinds
+        self.costs = costs
+        self.refused: dict[str, str] = {}
+        """Per entity: why a view of it is no candidate because of its size."""
+
+    def of(self, view: View, readers: float = 0.0) -> list[tuple[View, ViewFacts]] | Rejection:
+        """The forms in which a view is a candidate: one as a rule, at most a sharded and a bucketed one otherwise."""
+        fitted = self.costs.fit(view, self.facts.of(view, readers))
+        tried = []
+        if isinstance(fitted, Rejection):
+            if self.costs.partition_bytes is None:
+                return fitted
+            reason = fitted.reason
+        else:
+            known = self.facts.of(fitted, readers)
+            reason = self.too_large(fitted, known)
+            if not reason:
+                return [(fitted, known)]
+            tried.append(self._sharded(fitted, known))
+        tried.append(self._bucketed(view, readers))
+        found = []
+        for form in tried:
+            if form is not None:
+                known = self.facts.of(form, readers)
+                if not self.too_large(form, known):
+                    found.append((form, known))
+        if not found and not isinstance(fitted, Rejection):
+            self.refused[view.entity] = reason
+        return found or Rejection(reason)
+
+    def too_large(self, view: View, facts: ViewFacts) -> str:
+        """Why the largest partition of a view holds more than it should; empty if it does not."""
+        limit = self.costs.partition_bytes
+        if limit is None or not self.kinds[view.kind].partitioned or view.unique:
+            return ""
+        size = self._largest(view, facts)
+        if size <= limit:
+            return ""
+        return f"its largest partition would hold {size / 1e6:.3g} MB of the {limit / 1e6:.3g} MB that one should"
+
+    def _largest(self, view: View, facts: ViewFacts) -> float:
+        """The bytes of the largest partition."""
+        size = self.costs.entry_bytes(view, facts)
+        for chain, embed in facts.embeds.items():
+            size += self.costs.entry_bytes(view, facts, tuple(chain.split("."))) * embed.per_parent
+        return size * facts.hottest_rows
+
+    def _sharded(self, view: View, facts: ViewFacts) -> View | None:
+        """The view with as many shards as its largest partition needs."""
+        if not self._can_be_split(view) or self.costs.partition_bytes is None:
+            return None
+        before = next((part.ways for part in view.partition if part.ways > 1), 1)
+        ways = before * ceil(self._largest(view, facts) / self.costs.partition_bytes)
+        if ways > MOST_SHARDS:
+            return None
+        others = tuple(part for part in view.partition if part.ways == 1)
+        return replace(view, partition=(*others, Part("", ways=ways)))
+
+    def _bucketed(self, view: View, readers: float) -> View | None:
+        """The view in the largest time buckets that fit, cut by the moment that its sort key begins with."""
+        if not self._can_be_split(view) or bucket_of(view) is not None:
+            return None
+        first = view.sort[0]
+        if not first.path or first.cut is not None or first.ways > 1:
+            return None
+        kind = self.model.column(view.entity, path_of(first.path, self.model, view.entity)).type.kind
+        if kind not in ("timestamp", "date"):
+            return None
+        for cut in CUTS if kind == "timestamp" else CUTS[:-1]:
+            form = replace(view, partition=(*view.partition, Part(first.path, cut)))
+            fitted = self.costs.fit(form, self.facts.of(form, readers))
+            if not isinstance(fitted, Rejection) and not self.too_large(fitted, self.facts.of(fitted, readers)):
+                return fitted
+        return None
+
+    def _can_be_split(self, view: View) -> bool:
+        copied = any(part.cut == COPIES for part in view.parts)
+        return bool(view.sort) and not (view.embeds or view.measures or view.unique or copied)
+
+    # directories
+
+    def directories(self, view: View) -> Iterator[View]:
+        """The views that could say which buckets of a bucketed view are not empty."""
+        bucket = bucket_of(view)
+        if bucket is None:
+            return
+        others = tuple(part for part in view.partition if part.ways == 1 and part is not bucket)
+        paths = [path_of(part.path, self.model, view.entity) for part in (*others, bucket)]
+        if any(part.cut is not None for part in others) or any(path.roles for path in paths):
+            return
+        count = (Measure("count", None, COUNT),)
+        for kind in self.kinds.values():
+            if not kind.kept_by_engine and kind.partitioned and "count" in kind.measures:
+                yield View("", view.entity, kind.name, others, (bucket,), (), (), view.where, count)
+
+
+def is_directory(view: View) -> bool:
+    """Whether a view counts rows by time within plain values."""
+    if not view.measures or not view.parts or any(part.ways > 1 or part.or_missing for part in view.parts):
+        return False
+    *others, last = view.parts
+    return last.cut in CUT_SECONDS and all(part.cut is None for part in others)
