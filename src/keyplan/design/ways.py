@@ -170,7 +170,7 @@ class Ways:
             at,
             tuple(along),
             not found.get and not (page is not None and entries >= page),
-            sum(self._bytes(need.entity, text) for text in {*need.wants, *filtered}),
+            sum(self._bytes(need.entity, text) for text in sorted({*need.wants, *filtered})),
             rounds_of_a_walk(found.most_buckets) if found.walks and need.limit is not None else 1.0,
         )
         extras = tuple(self._soon(need, extra) for extra in (*lacking, *fetched))
