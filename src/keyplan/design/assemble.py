@@ -377,7 +377,10 @@ class Assembly:
                 if puts or deletes:
                     premium = problem.costs.premium(work, part.cost) if transaction and part.entries else Cost()
                     cost = total((part.cost, premium))
-                    touches.append(Touch(self.names[view], puts, deletes, cost.units, cost.cost))
+                    edits = {"put": work.puts, "patch": work.patches, "move": work.moves, "delete": work.deletes}
+                    edits["add"] = work.adds
+                    edit = max(edits, key=lambda edit: edits[edit])
+                    touches.append(Touch(self.names[view], puts, deletes, cost.units, cost.cost, edit, work.at))
         return touches
 
     # figures

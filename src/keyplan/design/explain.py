@@ -100,9 +100,13 @@ class _Explanation:
         if not found["served"]:
             return {**head, **found}
         known = self._lookups(name)
+        touched = iter(self.design.writes[name].touches)
         steps = []
         for step in found["steps"]:
-            told = known.get((step.get("view"), tuple(step.get("where", ())))) if step["op"] != "write" else None
+            if step["op"] == "write":
+                told: str | None = self.engine.edit_words(self.model, self.design, next(touched))
+            else:
+                told = known.get((str(step.get("view")), _left(step.get("where", ()))))
             steps.append({**step, "words": told} if told else step)
         scale = write.traffic.rate * self.design.objective.per_second
         touches = [
@@ -112,14 +116,14 @@ class _Explanation:
         return {**head, **found, "steps": steps, "touches": touches}
 
     def _lookups(self, name: str) -> dict[tuple[str, tuple[str, ...]], str]:
-        """The reads that a write may make, by view and conditions, in the engine's words."""
+        """The reads that a write may make, by view and what is given of its key, in the engine's words."""
         find = self.design.writes[name].find
         nodes = [*([find] if find is not None else []), *self.design.rows.values(), *self.design.dependents.values()]
         found: dict[tuple[str, tuple[str, ...]], str] = {}
         for node in nodes:
             for search in searches(node):
                 view = self.design.views[search.view]
-                where = tuple(condition_text(condition) for condition in (*view.where, *search.given))
+                where = _left([condition_text(condition) for condition in (*view.where, *search.given)])
                 if (search.view, where) not in found:
                     found[(search.view, where)] = self._words(search)
         return found
@@ -254,3 +258,8 @@ def view_text(view: View) -> str:
     if view.measures:
         text += f" with {', '.join(measure.name for measure in view.measures)}"
     return text + "".join(f" with {embed.role}" for embed in view.embeds)
+
+
+def _left(conditions: Sequence[str]) -> tuple[str, ...]:
+    """What conditions are about, whatever they compare it with."""
+    return tuple(sorted(text.split(" ")[0] for text in conditions))

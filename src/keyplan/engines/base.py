@@ -19,7 +19,7 @@ from keyplan.errors import UnsupportedError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design, Structure
 from keyplan.plan.edits import Edit, Puts
-from keyplan.plan.steps import Search
+from keyplan.plan.steps import Search, Touch
 from keyplan.plan.view import View
 
 if TYPE_CHECKING:
@@ -262,6 +262,10 @@ class Engine(ABC):
     @abstractmethod
     def words(self, model: Model, design: Design, search: Search) -> str:
         """A search in the engine's own words, with `:parameters` in place of values."""
+
+    def edit_words(self, model: Model, design: Design, touch: Touch) -> str:
+        """What a write does to an entry of a view, in the engine's own words; empty if the engine does it itself."""
+        return ""
 
     def access(self, model: Model, design: Design, search: Search, *, many: bool) -> Access | None:
         """A search in short, where the engine has a usual form for it; `many`: for several rows at once."""

@@ -168,6 +168,10 @@ class Touch:
     deletes: float = 0.0
     units: Mapping[str, float] = field(default_factory=dict)
     cost: float = 0.0
+    edit: str = "put"
+    """What is done to most entries: put (new, or whole ones replaced), patch, move, delete, add (to a group)."""
+    at: tuple[str, ...] = ()
+    """The roles that lead to the embed whose entries are meant."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from keyplan.engines.base import Access, AsyncPort, Catalog, Change, Codec, Engine, Kind, Port, Proc
 from keyplan.model.model import Model
 from keyplan.plan.design import Design, Structure
-from keyplan.plan.steps import Search
+from keyplan.plan.steps import Search, Touch
 from keyplan.plan.view import View
 
 if TYPE_CHECKING:
@@ -70,6 +70,11 @@ class DynamoDBEngine(Engine):
         from keyplan.engines.dynamodb.port import DynamoDBAsyncPort
 
         return DynamoDBAsyncPort(url)
+
+    def edit_words(self, model: Model, design: Design, touch: Touch) -> str:
+        from keyplan.engines.dynamodb.edit_words import edit_words
+
+        return edit_words(model, design, touch)
 
     def words(self, model: Model, design: Design, search: Search) -> str:
         from keyplan.engines.dynamodb.words import words

@@ -1,0 +1,64 @@
+"""What a write does to a document, in mongosh for people: with `:columns` in place of values."""
+
+from __future__ import annotations
+
+from keyplan.engines.mongodb.layout import Place, layout
+from keyplan.model.model import Model
+from keyplan.plan.design import Design
+from keyplan.plan.steps import Touch
+from keyplan.plan.view import COUNT
+
+
+def edit_words(model: Model, design: Design, touch: Touch) -> str:
+    """The command for one document, or one element of an array; none for an index, which MongoDB keeps itself."""
+    place = layout(model, design).places.get((touch.view, touch.at))
+    if place is None:
+        return ""
+    name = f"db.{place.collection}"
+    key = f"{{ _id: {_id(place)} }}"
+    if touch.at:
+        return _element(place, name, key, touch.edit)
+    if touch.edit == "add":
+        return f"{name}.updateOne({key}, {_sums(place)}, {{ upsert: true }})"
+    if touch.edit == "delete":
+        return f"{name}.deleteOne({key})"
+    if touch.edit == "patch":
+        return f"{name}.updateOne({key}, {{ $set: … }})"
+    put = f"{name}.replaceOne({key}, {_fields(place)}, {{ upsert: true }})"
+    return f"{name}.deleteOne({{ _id: … }})\n{put}" if touch.edit == "move" else put
+
+
+def _element(place: Place, name: str, key: str, edit: str) -> str:
+    own = ", ".join(f"{slot.field}: :{slot.path}" for slot in place.own_key)
+    if edit == "delete":
+        return f"{name}.updateOne({key}, {{ $pull: {{ {place.array}: {{ {own} }} }} }})"
+    if edit == "patch":
+        return (
+            f"{name}.updateOne({key}, {{ $set: {{ '{place.array}.$[row]…': … }} }}, {{ arrayFilters: [{{ {own} }}] }})"
+        )
+    return f"{name}.updateOne({key}, {{ $push: {{ {place.array}: {_fields(place)} }} }}, {{ upsert: true }})"
+
+
+def _id(place: Place) -> str:
+    slots = place.root_key
+    if len(slots) == 1:
+        return f":{slots[0].path}"
+    parts = ", ".join(f"{slot.field.partition('.')[2]}: :{slot.path}" for slot in slots)
+    return f"{{ {parts} }}"
+
+
+def _fields(place: Place) -> str:
+    fields = ", ".join(f"{slot.field}: :{slot.path}" for slot in place.stored)
+    return f"{{ {fields} }}"
+
+
+def _sums(place: Place) -> str:
+    keys = {part.slot.path for part in place.parts}
+    by_operator: dict[str, list[str]] = {}
+    for path, slot in place.slots.items():
+        if path not in keys:
+            operator = f"${place.extends.get(path, 'inc')}"
+            value = "1" if path == COUNT else f":{path}"
+            by_operator.setdefault(operator, []).append(f"{slot.field}: {value}")
+    texts = ", ".join(f"{how}: {{ {', '.join(sets)} }}" for how, sets in by_operator.items())
+    return f"{{ {texts} }}"
