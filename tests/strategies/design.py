@@ -80,3 +80,69 @@ def tiny_problems(draw: st.DrawFn) -> Model:
     data["patterns"] = draw(patterns(model, 2))
     data["writes"] = draw(writes(model))
     return draw(with_statistics(model_from(data)))
+
+
+TIMED = """
+keyplan: 1
+name: timed
+entities:
+  Sensor:
+    fields:
+      sensor_id: uuid, key
+      name: string(20)
+  Reading:
+    {key}
+    {ttl}
+    fields:
+      {own}
+      sensor: Sensor, as readings
+      at: timestamp
+      value: int, distinct 50
+patterns:
+{patterns}
+writes:
+  report: {{ create: Reading }}
+  correct: {{ update: Reading, where: "{by}", set: [value] }}
+  forget: {{ delete: Reading, where: "{by}" }}
+"""
+TIMED_PATTERNS = (
+    'latest: { find: Reading, where: "sensor = :s", order: at desc, limit: 20 }',
+    'history: { find: Reading, where: "sensor = :s", order: at, page: 50 }',
+    'between: { find: Reading, where: "sensor = :s and at between :a and :b", order: at, page: 50 }',
+    "recent: { find: Reading, where: \"sensor = :s and at >= ago('7d')\", order: at desc, page: 50 }",
+    'high: { find: Reading, where: "sensor = :s and value > :v", order: at desc, page: 10 }',
+    'valued: { find: Reading, where: "value = :v", order: at desc, limit: 20 }',
+    'on_day: { find: Reading, where: "sensor = :s and day(at) = :d", order: at, page: 50 }',
+    'all_of: { find: Reading, where: "sensor = :s" }',
+    'one: { find: Reading, where: "sensor = :s and at = :t", limit: 1, order: at }',
+    'many: { from: Reading, compute: { n: count() }, where: "sensor = :s" }',
+)
+
+
+@st.composite
+def timed_problems(draw: st.DrawFn) -> Model:
+    """Readings of sensors by time, in partitions of some size: what is kept in time buckets."""
+    keyed = draw(st.booleans())
+    some = draw(st.lists(st.sampled_from(TIMED_PATTERNS), min_size=1, max_size=3, unique=True))
+    text = TIMED.format(
+        key="key: [sensor, at]" if keyed else "note: by number",
+        own="note: string(4), optional 5%" if keyed else "number: uuid, key",
+        by="sensor = :sensor and at = :at" if keyed else "number = :number",
+        ttl=draw(st.sampled_from(("", "ttl: 30d", "ttl: 90d since at"))),
+        patterns="\n".join(f"  {one}" for one in some),
+    )
+    model = draw(with_statistics(parse_model(text)))
+    count, days = draw(st.sampled_from((1e5, 1e7, 1e9))), draw(st.sampled_from((20, 400, 4000)))
+    sensors = draw(st.sampled_from((10.0, 1000.0)))
+    entities = {
+        name: replace(one, count=count if name == "Reading" else sensors) for name, one in model.entities.items()
+    }
+    report = replace(model.writes["report"], traffic=Traffic(count / days / 86400))
+    targets = {"dynamodb": {"partition_mb": draw(st.sampled_from(("0.1", "1", "10", "100")))}}
+    return replace(model, entities=entities, writes={**model.writes, "report": report}, targets=targets)
+
+
+def any_problems(most_entities: int = 3) -> st.SearchStrategy[Model]:
+    """Models of all kinds, one in four about time."""
+    other = problems(most_entities)
+    return st.one_of(other, other, other, timed_problems())

@@ -11,7 +11,7 @@ from keyplan.design import design, document
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.errors import DesignError
 from keyplan.model.model import Model
-from tests.strategies.design import problems, proof
+from tests.strategies.design import any_problems, proof
 from tests.unit.design.nouns import model_of
 from tests.unit.design.support import PLACES, designed, example
 
@@ -64,7 +64,7 @@ def test_the_objective_of_an_example_follows_from_its_document(name: str, engine
 @pytest.mark.thorough
 @pytest.mark.parametrize("engine", BUILTIN)
 @proof(100)
-@given(model=problems())
+@given(model=any_problems())
 def test_the_objective_of_a_generated_model_follows_from_its_document(engine: str, model: Model) -> None:
     try:
         found = design(model, get_engine(engine))

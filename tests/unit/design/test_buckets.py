@@ -1,0 +1,168 @@
+"""Time buckets as the designer sees them: the largest that fits, by a directory where nothing bounds them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from keyplan.design import design, document
+from keyplan.design.buckets import bucket_of, rounds_of_a_walk
+from keyplan.design.build import build_problem
+from keyplan.design.facts import Facts
+from keyplan.design.forms import Forms
+from keyplan.design.problem import INFEASIBLE
+from keyplan.design.solve import solve
+from keyplan.design.statistics import Statistics
+from keyplan.engines import get_engine
+from keyplan.engines.work import Rejection
+from keyplan.errors import DesignError
+from keyplan.model.load import parse_model
+from keyplan.model.model import Model
+from keyplan.plan.steps import Drive, Search
+from tests.strategies.design import proof, timed_problems
+from tests.unit.design.exhaustive import cost_table, restricted, some_views
+from tests.unit.design.nouns import matched, view
+from tests.unit.design.test_recomputed import check
+
+TEXT = """
+keyplan: 1
+name: sensors
+entities:
+  Sensor: { count: 1k, fields: { sensor_id: 'uuid, key', name: string(20) } }
+  Reading:
+    count: 500M
+    key: [sensor, at]
+    fields:
+      sensor: Sensor, as readings
+      at: timestamp
+      value: decimal(2)
+patterns:
+  p: { find: Reading, where: "sensor = :s and at between :a and :b", order: at, page: 100, rows: 1440, rate: 20/s }
+  MORE
+writes:
+  report: { create: Reading, rate: 16/s }
+targets: { dynamodb: { partition_mb: SIZE } }
+"""
+LATEST = '  latest: { find: Reading, where: "sensor = :s", order: at desc, limit: 20, rate: RATE, p99: 50ms }'
+
+
+def model_of(size: str = "100", latest: str = "") -> Model:
+    more = LATEST.replace("RATE", latest).strip() if latest else ""
+    return parse_model(TEXT.replace("MORE", more).replace("SIZE", size))
+
+
+def forms_of(model: Model) -> Forms:
+    engine = get_engine("dynamodb")
+    return Forms(model, Facts(model, Statistics(model)), engine.kinds, engine.costs(model))
+
+
+@pytest.mark.parametrize(
+    ("size", "cut"), [("100000", None), ("1000", None), ("100", "month"), ("10", "day"), ("0.2", "hour")]
+)
+def test_the_largest_bucket_that_fits(size: str, cut: str | None) -> None:
+    model = model_of(size)
+    forms = forms_of(model)
+    found = forms.of(view(model, "sensor | at", entity="Reading"))
+    assert not isinstance(found, Rejection)
+    cuts = [bucket.cut for form, _ in found if (bucket := bucket_of(form)) is not None]
+    assert cuts == ([cut] if cut else [])
+    # Each form is within the size, and there are two of them at most: shards, where few are enough, and buckets.
+    assert all(not forms.too_large(form, facts) for form, facts in found)
+    assert len(found) <= 2
+
+
+def test_what_no_bucket_makes_small_enough_is_no_candidate() -> None:
+    model = model_of("0.0001")
+    forms = forms_of(model)
+    found = forms.of(view(model, "sensor | at", entity="Reading"))
+    assert isinstance(found, Rejection)
+    assert "largest partition" in found.reason
+    (reason,) = (one.reason for one in design(model, get_engine("dynamodb")).unserved.values())
+    assert "largest partition" in reason
+
+
+def test_a_range_between_two_moments_reads_the_buckets_it_runs_over() -> None:
+    model = model_of()
+    days = matched(model, view(model, "sensor, day(at) | at", entity="Reading"))
+    years = matched(model, view(model, "sensor, year(at) | at", entity="Reading"))
+    assert days is not None
+    assert years is not None
+    # 1440 rows of 500,000 within 362 days are a day's worth.
+    assert days.buckets == pytest.approx(1 + 1440 / 500_000 * 361.7, rel=0.01)
+    assert years.buckets < days.buckets
+    assert days.most_buckets == pytest.approx(363, rel=0.01)
+    assert days.walks
+    assert days.ordered
+
+
+def test_a_bound_on_one_side_leaves_the_buckets_open() -> None:
+    model = parse_model(TEXT.replace("at between :a and :b", "at > :a").replace("MORE", "").replace("SIZE", "100"))
+    assert matched(model, view(model, "sensor, day(at) | at", entity="Reading")) is None
+
+
+def test_the_latest_rows_are_found_by_a_directory() -> None:
+    model = model_of("100", latest="1000/s")
+    found = design(model, get_engine("dynamodb"))
+    node = found.plans["latest"].node
+    assert isinstance(node, Drive)
+    assert isinstance(node.outer, Search)
+    assert node.ordered
+    directory = found.views[node.outer.view]
+    assert [str(part) for part in directory.parts] == ["sensor", "month(at)"]
+    assert [measure.name for measure in directory.measures] == ["$count"]
+    assert node.outer.descending
+    # The range needs no directory: it says by itself which months there are.
+    assert isinstance(found.plans["p"].node, Search)
+    told = document(model, found)
+    buckets = {one["bucket"] for structure in told["structures"] for one in structure["views"]}
+    assert buckets == {None, "month"}
+    check(told)
+
+
+def test_the_program_weighs_a_directory_against_shards() -> None:
+    """A directory costs every write, shards cost every read."""
+    read = design(model_of("100", latest="1000/s"), get_engine("dynamodb"))
+    written = design(model_of("100", latest="1/h"), get_engine("dynamodb"))
+    assert any(view.measures for view in read.views.values())
+    assert not any(view.measures for view in written.views.values())
+    ways = [part.ways for view in written.views.values() for part in view.partition if part.ways > 1]
+    assert ways, "the rare pattern is served from shards"
+
+
+def test_a_walk_takes_more_rounds_the_more_buckets_may_be_empty() -> None:
+    rounds = [rounds_of_a_walk(buckets) for buckets in (1, 2, 8, 31, 32, 100, 1000)]
+    assert rounds == sorted(rounds)
+    assert rounds[0] == 1
+    assert rounds[-1] > 60
+
+
+def test_a_size_that_is_none_is_refused() -> None:
+    for size in ("'-1'", "many", "0"):
+        with pytest.raises(DesignError, match="partition_mb"):
+            design(model_of(size), get_engine("dynamodb"))
+
+
+@proof(60)
+@given(model=timed_problems(), seed=st.integers(0, 2**16))
+def test_the_program_is_exact_with_buckets_and_directories(model: Model, seed: int) -> None:
+    problem = build_problem(model, get_engine("dynamodb")).problem
+    names = some_views(problem, 12, seed)
+    if names is None:
+        event("more views needed than a table holds")
+        return
+    problem = restricted(problem, names)
+    cheapest = float(cost_table(problem).min())
+    solution = solve(problem)
+    assert (solution is None) == (cheapest == INFEASIBLE)
+    if solution is not None:
+        assert solution.value == pytest.approx(cheapest, rel=1e-6)
+
+
+@proof(60)
+@given(model=timed_problems())
+def test_the_objective_follows_from_the_document(model: Model) -> None:
+    found = design(model, get_engine("dynamodb"))
+    told = document(model, found)
+    if not any(name in model.writes for name in found.unserved):
+        check(told)
