@@ -68,7 +68,7 @@ def test_a_damaged_lock_file(keyplan: Keyplan) -> None:
     Path("notes.yaml").write_text(GOOD)
     assert keyplan("apply", "notes.yaml", "sqlite:notes.db", "--yes").exit_code == 0
     Path("notes.sqlite.lock.json").write_text("{")
-    line = "notes.sqlite.lock.json: this is not a lock file; make one with 'keyplan design --save'"
+    line = "notes.sqlite.lock.json: this is not a design of keyplan; make it again with 'keyplan design --save'"
     assert_fails(keyplan("emit", "notes.yaml", "--engine", "sqlite", "--to", "sql"), line)
     assert_fails(keyplan("run", "notes.yaml", "sqlite:notes.db", "notes_of", "owner=x"), line)
     assert_fails(keyplan("design", "notes.yaml", "--engine", "sqlite", "--save", "--keep"), line)
@@ -82,10 +82,14 @@ def test_a_damaged_lock_file(keyplan: Keyplan) -> None:
         ("order_page", ["pattern order_page of Order", "SELECT", ", for items"]),
         ("ship_order", ["write ship_order of Order", "atomic", "the old row"]),
         ("Order", ["table Order on sqlite", "the home of Order", "there is no design without it"]),
-        ("ix_Order_user_created_at", ["needed by ", "the best design without it costs "]),
+        ("ix_Order_user…", ["needed by ", "the best design without it costs "]),
     ],
 )
 def test_explain(keyplan: Keyplan, name: str, words: list[str]) -> None:
+    if name.endswith("…"):  # what else it covers may change
+        document = json.loads(keyplan("design", SHOP, "--engine", "sqlite", "--format", "json").stdout)
+        names = [structure["name"] for structure in document["structures"]]
+        name = next(each for each in names if each.startswith(name[:-1]))
     text = keyplan("explain", SHOP, name, "--engine", "sqlite").stdout
     for word in words:
         assert word in text, text

@@ -163,6 +163,37 @@ def test_a_recorded_design_that_was_damaged(made: Line) -> None:
     assert "internal error" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("UPDATE keyplan_design SET tables = 'x'", "record of the design in 'keyplan_design' is damaged; restore"),
+        (
+            "UPDATE keyplan_design SET tables = '[1]'",
+            "record of the design in 'keyplan_design' is damaged; restore",
+        ),
+        ("UPDATE keyplan_design SET lock = 'x'", "this is not a design of keyplan; run 'keyplan apply'"),
+        ("UPDATE keyplan_design SET lock = replace(lock, '\"keyplan\": 1', '\"keyplan\": 9')", "of another version"),
+        (
+            "UPDATE keyplan_design SET lock = replace(lock, '\"notes\"', '\"n\"')",
+            "is for the model 'n', not for",
+        ),
+        ("DELETE FROM keyplan_design", "nothing has been applied to this sqlite database yet"),
+        ("ALTER TABLE keyplan_design RENAME COLUMN lock TO x", "has a 'keyplan_design' that keyplan did not make"),
+        ("DROP TABLE keyplan_design; CREATE VIEW keyplan_design AS SELECT 1 AS x", "that keyplan did not make; name"),
+        ('DROP TABLE "User"', "no such table: User; apply the design to this file"),
+    ],
+)
+def test_a_record_that_is_not_ours(made: Line, monkeypatch: pytest.MonkeyPatch, change: str, said: str) -> None:
+    with sqlite3.connect(made.file) as database:
+        database.executescript(change)
+    database.close()
+    monkeypatch.chdir(made.directory)
+    done = CliRunner().invoke(main, ["run", "notes.yaml", URL, "user", "uid=1"])
+    assert (done.exit_code, done.stdout) == (2, ""), done.output
+    (line,) = done.stderr.splitlines()
+    assert said in line
+
+
 @pytest.fixture
 def locked(made: Line) -> Iterator[Line]:
     database = sqlite3.connect(made.file, isolation_level=None)
@@ -272,6 +303,22 @@ def test_a_cursor_of_other_arguments_or_another_pattern(made: Line) -> None:
     assert len(made.run("notes_of", "uid=1", "--cursor", cursor)["rows"]) == 1
     made.fails("run", "notes.yaml", URL, "notes_of", "uid=2", "--cursor", cursor, said="notes_of: this cursor")
     made.fails("run", "notes.yaml", URL, "priced", "low=0", "--cursor", cursor, said="priced: this cursor")
+
+
+def test_a_cursor_that_was_tampered_with(made: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        made.run("note", f"nid={number}", "user=1", "text=x")
+    cursor = made.run("notes_of", "uid=1")["cursor"]
+    monkeypatch.chdir(made.directory)
+    for place, letter in enumerate(cursor):
+        other = cursor[:place] + ("A" if letter != "A" else "B") + cursor[place + 1 :]
+        done = CliRunner().invoke(main, ["run", "notes.yaml", URL, "notes_of", "uid=1", "--cursor", other])
+        assert (done.exit_code, done.stdout) == (2, ""), (other, done.output)
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("notes_of: this cursor"), line
+    for other in (cursor[:-1], cursor[1:], cursor + "A", cursor * 2, "ü", " ", "x" * 100_000):
+        done = CliRunner().invoke(main, ["run", "notes.yaml", URL, "notes_of", "uid=1", "--cursor", other])
+        assert (done.exit_code, len(done.stderr.splitlines())) == (2, 1), (other[:50], done.output)
 
 
 def test_a_wrong_row_in_a_load_is_named_and_nothing_of_its_batch_is_written(made: Line) -> None:

@@ -74,7 +74,7 @@ class Commands(click.Group):
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
         """Runs a command line and exits; click's own handling of errors is not used."""
-        extra["standalone_mode"] = False
+        extra |= {"standalone_mode": False, "prog_name": "keyplan"}
         arguments = list(sys.argv[1:] if args is None else args) or ["--help"]
         try:
             code = super().main(arguments, *rest, **extra)

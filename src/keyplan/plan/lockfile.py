@@ -57,34 +57,34 @@ def design_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def read_lock(text: str, model: Model | None = None, where: str = "the lock file") -> Design:
-    """The design in a lock text; with a model, one that fits it."""
+def read_lock(
+    text: str,
+    model: Model | None = None,
+    where: str = "the lock file",
+    remedy: str = "make it again with 'keyplan design --save'",
+) -> Design:
+    """The design in a lock text; with a model, one that fits it. Errors say where it stands and what the remedy is."""
     try:
         document = json.loads(text)
         kind = document["keyplan"]
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise DesignError(f"{where}: this is not a lock file; make one with 'keyplan design --save'") from None
+        raise DesignError(f"{where}: this is not a design of keyplan; {remedy}") from None
     if kind != FORMAT:
-        raise DesignError(
-            f"{where}: format {kind!r} is of another version of keyplan; make it again with 'keyplan design --save', "
-            "or use that version"
-        )
+        raise DesignError(f"{where}: format {kind!r} is of another version of keyplan; {remedy}, or use that version")
     try:
         if model is not None:
             if document["model"] != model.name:
                 raise DesignError(
-                    f"{where}: it is for the model '{document['model']}', not for '{model.name}'; make one for this "
-                    "model with 'keyplan design --save', or name the model it was made for"
+                    f"{where}: it is for the model '{document['model']}', not for '{model.name}'; {remedy}, "
+                    "or name the model it was made for"
                 )
             if document["model_hash"] != model_hash(model):
-                raise DesignError(
-                    f"{where}: the model has changed since the design was made; run 'keyplan design --save' again"
-                )
+                raise DesignError(f"{where}: the model has changed since the design was made; {remedy}")
         found = decode(document["design"])
     except (KeyError, TypeError, ValueError) as error:
-        raise DesignError(f"{where}: it is damaged: {error}; make it again with 'keyplan design --save'") from None
+        raise DesignError(f"{where}: it is damaged: {error}; {remedy}") from None
     if not isinstance(found, Design):
-        raise DesignError(f"{where}: it holds no design; make it again with 'keyplan design --save'")
+        raise DesignError(f"{where}: it holds no design; {remedy}")
     return found
 
 

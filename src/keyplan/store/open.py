@@ -148,7 +148,8 @@ def settled_design(model: Model, engine: Engine, design: Design | None, create: 
         return design
     if catalog.lock is not None:
         try:
-            return read_lock(catalog.lock, model, f"the design recorded in the {engine.name} database")
+            where = f"the design recorded in the {engine.name} database"
+            return read_lock(catalog.lock, model, where, "run 'keyplan apply'")
         except DesignError as error:
             raise DesignMismatchError(str(error)) from None
     if engine.embedded and not create:

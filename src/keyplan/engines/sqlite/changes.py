@@ -38,16 +38,25 @@ _RECORD = f"SELECT model, hash, lock, tables FROM {DESIGN_TABLE}"
 def inspect(model: Model, design: Design) -> Proc[Catalog]:
     """The tables and indexes there are, and the design on record."""
     schema = _rows((yield [(_SCHEMA, ())])[0])
+    record = next((text for _, name, _, text in schema if name == DESIGN_TABLE), None)
+    if record is not None and not _RECORD_DDL.endswith(record.partition(DESIGN_TABLE)[2]):
+        raise DesignMismatchError(f"the file has a '{DESIGN_TABLE}' that keyplan did not make; name another file")
     tables = {name: text for kind, name, _, text in schema if kind == "table" and name != DESIGN_TABLE}
     indexes = {name: (table, text) for kind, name, table, text in schema if kind == "index"}
     found: dict[str, Any] = {"tables": tables, "indexes": indexes, "ours": {}, "model": None}
-    if not any(name == DESIGN_TABLE for _, name, _, _ in schema):
+    if record is None:
         return Catalog(found=found)
     recorded = _rows((yield [(_RECORD, ())])[0])
     if not recorded:
         return Catalog(found=found)
     name, recorded_hash, lock, ours = recorded[0]
-    found |= {"ours": json.loads(ours), "model": name}
+    try:
+        tables_of_ours = dict(json.loads(ours).items())
+    except (ValueError, AttributeError):
+        raise DesignMismatchError(
+            f"the record of the design in '{DESIGN_TABLE}' is damaged; restore the file from a backup, or name another"
+        ) from None
+    found |= {"ours": tables_of_ours, "model": name}
     return Catalog(recorded_hash, lock, found)
 
 
