@@ -137,6 +137,8 @@ class Codec(ABC):
 
     atomic_edits: int | None = None
     """The most edits one request can do atomically; None: no limit."""
+    rows_at_once = 200
+    """How many new rows a load had best write in one atomic request, where there is no limit."""
 
 
 class Port(Protocol):

@@ -150,8 +150,11 @@ class Waiting:
         if self.bulk:
             yield from put_all(self.core, list(self.bulk.values()), self.now)
             self.bulk.clear()
-        for entity, rows in self.fresh.items():
-            yield from put_fresh(self.loading, entity, list(rows.values()), self.now)
+        size = self.core.codec.rows_at_once
+        for entity, found in self.fresh.items():
+            rows = list(found.values())
+            for start in range(0, len(rows), size):
+                yield from put_fresh(self.loading, entity, rows[start : start + size], self.now)
         self.fresh.clear()
 
     def write_slow(self) -> Proc[None]:

@@ -12,7 +12,7 @@ from typing import Any
 from keyplan.engines.base import Answer, Ask, Codec, Direct, Reader, Reply, Request, Row, Span
 from keyplan.engines.sqlite import sql
 from keyplan.engines.sqlite.layout import Index, KeyPart, Table, layout, select_list
-from keyplan.engines.sqlite.limits import BATCH, CHUNK, PARAMETERS
+from keyplan.engines.sqlite.limits import BATCH, BULK_ROWS, CHUNK, PARAMETERS
 from keyplan.engines.sqlite.values import encoder, row_decoder
 from keyplan.engines.sqlite.words import words
 from keyplan.engines.sqlite.writes import Writer
@@ -265,6 +265,7 @@ class SqliteCodec(Codec):
     """Turns searches and edits into SQL, for one design."""
 
     atomic_edits = None
+    rows_at_once = BULK_ROWS
 
     def __init__(self, model: Model, design: Design) -> None:
         self._layout = layout(model, design)
