@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from keyplan.engines.base import AsyncPort, Catalog, Change, Codec, Engine, Kind, Port, Proc
+from keyplan.engines.base import Access, AsyncPort, Catalog, Change, Codec, Engine, Kind, Port, Proc
 from keyplan.model.model import Model
 from keyplan.plan.design import Design, Structure
 from keyplan.plan.steps import Search, Touch
 from keyplan.plan.view import View
 
 if TYPE_CHECKING:
+    from keyplan.engines.calibration import Calibration
     from keyplan.engines.work import CostModel
 
 KINDS = {
-    "collection": Kind("collection", partitioned=False, embeds=True, measures=("count", "sum", "min", "max")),
-    "index": Kind("index", kept_by_engine=True, holds_all=True, partitioned=False, unique=True),
+    "collection": Kind(
+        "collection", partitioned=False, embeds=True, one_value=True, measures=("count", "sum", "min", "max")
+    ),
+    "index": Kind("index", kept_by_engine=True, holds_all=True, copies=True, partitioned=False, unique=True),
 }
 
 
@@ -27,7 +30,7 @@ class MongoEngine(Engine):
     schemes = ("mongodb", "mongodb+srv")
     extra = "mongodb"
     kinds = KINDS
-    formats = ()
+    formats = ("json-schema", "mongosh", "pipelines")
 
     def costs(self, model: Model) -> CostModel:
         from keyplan.engines.mongodb.cost import cost_model
@@ -78,6 +81,16 @@ class MongoEngine(Engine):
         from keyplan.engines.mongodb.words import words
 
         return words(model, design, search)
+
+    def access(self, model: Model, design: Design, search: Search, *, many: bool) -> Access | None:
+        from keyplan.engines.mongodb.words import access
+
+        return access(model, design, search, many=many)
+
+    def calibrate(self, told: Callable[[float], None]) -> Proc[Calibration]:
+        from keyplan.engines.mongodb.calibrate import calibrate
+
+        return calibrate(told)
 
 
 ENGINE = MongoEngine()

@@ -1,15 +1,61 @@
-"""What work costs on MongoDB: milliseconds of the server per second of the model's traffic."""
+"""What work costs on MongoDB: milliseconds of the server per second of the model's traffic.
+
+A read examines index keys and documents and returns bytes; a write rewrites a whole document, whatever it changes of
+it, and one entry per index whose fields change. So a child embedded in its parent's document is read for a few bytes,
+and written for a walk over all its siblings.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
 
-from keyplan.engines.mongodb.fit import fit
+from keyplan.engines.calibration import given
+from keyplan.engines.mongodb.fit import document_bytes, elements, entry_bytes, fit
+from keyplan.engines.mongodb.limits import BATCH, CHUNK, LATENCIES, LIMITS, MB, Latencies
 from keyplan.engines.work import Cost, CostModel, Couplings, LinearRow, Rejection, TouchWork, ViewFacts, Work
 from keyplan.model.model import Model
 from keyplan.plan.view import View
 
-SCAN_ROWS = 20_000
+SCAN_ROWS = 5_000
+"""A collection of at most so many documents may be read whole for a pattern: some 10 ms."""
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """Microseconds, by `keyplan calibrate` on mongod 6.0.5, two cores of a small cloud machine, November 2026."""
+
+    command: float = 68.8
+    """A find: parsing it, choosing the plan, the reply."""
+    plan: float = 20.8
+    """What a find through an index takes more than one by `_id`."""
+    seek: float = 7.0
+    """Each further key that a find looks up."""
+    key: float = 0.62
+    """An index key examined."""
+    document: float = 0.93
+    """A document examined."""
+    byte: float = 0.00034
+    """A byte returned."""
+    write: float = 68.4
+    """An insert, update or delete command, its entry in the oplog included."""
+    insert: float = 5.9
+    """A document inserted."""
+    update: float = 23.6
+    """A document found and changed, or deleted."""
+    rewrite: float = 0.00077
+    """A byte of a document that is written."""
+    element: float = 0.2
+    """An element of an array in a document that is written: all of them are walked over."""
+    grow: float = 0.2
+    """An element of an array that another one is added to or taken from."""
+    index_entry: float = 3.6
+    """An index entry inserted or removed."""
+    transaction: float = 100.0
+    """Half of what beginning and committing a transaction takes; it has two documents at least."""
+    keep_gb_ms: float = 0.01
+    """Cache that a stored gigabyte takes away from the rest, as milliseconds per second; an assumption."""
 
 
 class MongoCosts(CostModel):
@@ -18,75 +64,146 @@ class MongoCosts(CostModel):
     unit = "server ms/s"
     per_second = 1.0
     transactional = True
+    carries = True
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, coefficients: Coefficients, latencies: Latencies = LATENCIES) -> None:
         self.model = model
+        self.coefficients = coefficients
+        self.latencies = latencies
 
     def fit(self, view: View, facts: ViewFacts) -> View | Rejection:
         return fit(self.model, view, facts)
 
     def entry_bytes(self, view: View, facts: ViewFacts, at: tuple[str, ...] = ()) -> float:
-        if at:
-            embed = facts.embeds[".".join(at)]
-            return sum(len(name) + 7 for name in embed.value_bytes) + sum(embed.value_bytes.values()) + 10
-        if view.kind == "index":
-            return facts.key_bytes + 12
-        names = sum(len(name) + 7 for name in facts.value_bytes)
-        return names + sum(facts.value_bytes.values()) + 10 + (facts.key_bytes if view.measures else 0)
+        return entry_bytes(view, facts, at)
 
     def read(self, work: Work) -> Cost:
-        entries = work.entries * work.requests
-        size = work.entry_bytes
-        for role in work.along:
-            size += self.entry_bytes(work.view, work.facts, (role,)) * work.facts.embeds[role].per_parent
-        per_entry = 1.0 + size * 0.005
-        if work.view.kind == "index" and not work.covered:
-            per_entry += 2.0 + work.facts.row_bytes * 0.005
-        if work.at:
-            per_entry = 0.5 + size * 0.005
-        requests = max(1.0, work.requests / 100) if work.get else work.requests
-        micros = requests * 60.0 + work.requests * 5.0 + entries * per_entry
-        worst = micros + max(0.0, work.most_entries - work.entries) * per_entry
-        return Cost(micros / 1000, {"entries": entries}, worst / 1000)
+        amounts, worst = examined(work), examined(work, most=True)
+        prices = vars(self.coefficients)
+        micros = sum(prices[name] * amount for name, amount in amounts.items())
+        trips = 1.0 if work.get else max(1.0, ceil(work.most_entries / CHUNK))
+        p99 = self.latencies.find_ms * trips + worst.get("byte", 0.0) / MB * self.latencies.ms_per_mb
+        p99 += sum(prices[name] * amount for name, amount in worst.items()) / 1000
+        units = {"documents": amounts.get("document", 0.0), "keys": amounts.get("key", 0.0)}
+        return Cost(micros / 1000, units, p99)
 
     def touch(self, work: TouchWork) -> Cost:
-        if work.view.kind == "index":
-            changed = work.puts + 2 * work.moves + work.deletes
-            return Cost(changed * 8.0 / 1000, {"entries": changed})
-        changed = work.puts + work.patches + 2 * work.moves + work.deletes + work.adds
-        micros = changed * ((20.0 if work.at else 100.0) + work.entry_bytes * 0.01)
-        return Cost(micros / 1000, {"entries": changed}, micros / 1000)
+        amounts = written(work)
+        prices = vars(self.coefficients)
+        micros = sum(prices[name] * amount for name, amount in amounts.items())
+        units = {
+            "documents written": amounts.get("write", 0.0),
+            "index entries": amounts.get("index_entry", 0.0),
+        }
+        p99 = self.latencies.write_ms + micros / 1000 if amounts.get("write") else 0.0
+        return Cost(micros / 1000, {name: amount for name, amount in units.items() if amount}, p99)
+
+    def premium(self, work: TouchWork, cost: Cost) -> Cost:
+        return Cost(self.coefficients.transaction / 1000)
 
     def keep(self, view: View, facts: ViewFacts) -> float:
-        return facts.rows * self.entry_bytes(view, facts) / 1e9 * 0.01
+        each = entry_bytes(view, facts) if view.kind == "index" else document_bytes(view, facts)
+        return facts.rows * each / 1e9 * self.coefficients.keep_gb_ms
 
     def round_ms(self, kind: str) -> float:
-        return 0.5
+        return self.latencies.find_ms
 
     def scans(self, facts: ViewFacts, entries: float) -> bool:
         return entries <= SCAN_ROWS
 
     def couplings(self, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Couplings:
-        """An index is over the documents of its entity: with rows embedded elsewhere it needs a home of their own."""
+        """At most 64 indexes on a collection; and an index is over documents of its own entity, so that rows which are
+        embedded in others have none unless they have a collection besides."""
         rows = []
-        for embedding in views:
-            for embed in embedding.embeds:
-                key = set(self.model.entities[embed.entity].key)
-                own = {
-                    view.name: -1.0
-                    for view in views
-                    if view.entity == embed.entity
-                    and view.kind == "collection"
-                    and not (view.measures or view.where or view.unique)
-                    and {part.path for part in view.parts} == key
-                    and set(self.model.entities[embed.entity].stored) <= set(view.holds)
-                }
-                for view in views:
-                    if view.kind == "index" and view.entity == embed.entity:
-                        rows.append(LinearRow({embedding.name: 1.0, view.name: 1.0, **own}, high=1.0))
+        for name in dict.fromkeys(view.entity for view in views if view.kind == "index"):
+            indexes = [view.name for view in views if view.kind == "index" and view.entity == name]
+            if len(indexes) > LIMITS.indexes - 2:
+                rows.append(LinearRow(dict.fromkeys(indexes, 1.0), high=float(LIMITS.indexes - 2)))
+            embedding = [view.name for view in views if any(embed.entity == name for embed in view.embeds)]
+            own = dict.fromkeys((view.name for view in views if self._is_own(view, name)), -1.0)
+            rows += [LinearRow({index: 1.0, other: 1.0, **own}, high=1.0) for index in indexes for other in embedding]
         return Couplings(rows=rows)
+
+    def _is_own(self, view: View, entity: str) -> bool:
+        """A collection of the entity under its key."""
+        here = self.model.entities[entity]
+        whole = view.entity == entity and view.kind == "collection" and set(here.stored) <= set(view.holds)
+        plain = not (view.measures or view.where or view.unique)
+        return whole and plain and {part.path for part in view.parts} == set(here.key)
+
+    def warnings(self, view: View, facts: ViewFacts) -> Sequence[str]:
+        """Arrays that are long on average: the rare long one is what `max` and the targets are for."""
+        many = {chain: embed.per_parent for chain, embed in facts.embeds.items() if embed.per_parent >= 250}
+        return [f"'{view.name}' embeds {count:.0f} '{chain}' on average" for chain, count in many.items()]
+
+
+def examined(work: Work, *, most: bool = False) -> dict[str, float]:
+    """What a search does on the server, in units of the coefficients; `most`: the slowest call."""
+    view, facts = work.view, work.facts
+    per_request = work.most_entries if most else work.entries
+    if work.at:
+        # Rows inside documents: each request brings one document, or what its array has of them.
+        entries = per_request * work.requests
+        commands = max(1.0, ceil(work.requests / BATCH))
+        inside = {"document": work.requests, "element": elements(facts) * work.requests}
+        further = max(0.0, work.requests - commands)
+        return {"command": commands, "seek": further, **inside, "byte": entries * work.entry_bytes}
+    entries = per_request * work.requests
+    commands = max(1.0, ceil(work.requests / BATCH)) if work.get else work.requests
+    found = {"command": commands, "seek": max(0.0, work.requests - commands)}
+    copied = any("." in path for path in view.holds)
+    fetched = view.kind != "index" or not work.covered or copied
+    if view.kind == "index" or not work.get:
+        found["plan"] = commands
+        found["key"] = entries
+    returned = work.taken_bytes or work.entry_bytes
+    for chain in work.along:
+        embed = facts.embeds[chain]
+        many = min(embed.most_per_parent, 10 * max(1.0, embed.per_parent)) if most else embed.per_parent
+        returned += entry_bytes(view, facts, tuple(chain.split("."))) * many
+    if fetched:
+        found["document"] = entries
+    found["byte"] = entries * returned
+    return found
+
+
+def written(work: TouchWork) -> dict[str, float]:
+    """What one view's part of a write does on the server, in units of the coefficients."""
+    view, facts = work.view, work.facts
+    if view.kind == "index":
+        found = {"index_entry": work.puts + 2 * work.moves + work.deletes}
+        copies = sum(size for path, size in facts.value_bytes.items() if "." in path)
+        if copies:
+            # Copies that are read through an index stand in its documents, which are rewritten when they change.
+            size = copies + facts.row_bytes
+            found["rewrite"] = (work.puts + work.moves) * copies + work.patches * size
+            found |= {"write": work.patches, "update": work.patches}
+        return found
+    changed = work.puts + work.patches + 2 * work.moves + work.deletes + work.adds + work.checks
+    if work.inside:
+        return {"rewrite": changed * work.entry_bytes, "element": changed}
+    if work.at:
+        size = document_bytes(view, facts)
+        return {
+            "write": changed,
+            "update": changed,
+            "rewrite": changed * size,
+            "element": changed * elements(facts),
+            "grow": (work.puts + work.deletes + 2 * work.moves) * elements(facts),
+        }
+    new = work.puts + work.moves
+    changed_in_place = work.patches + work.adds + work.checks
+    gone = work.deletes + work.moves
+    return {
+        "write": new + changed_in_place + gone,
+        "insert": new,
+        "update": changed_in_place + gone,
+        "rewrite": new * work.entry_bytes + changed_in_place * document_bytes(view, facts),
+        "element": changed_in_place * elements(facts),
+    }
 
 
 def cost_model(model: Model) -> MongoCosts:
-    """The cost model."""
-    return MongoCosts(model)
+    """The cost model, with the coefficients and latencies that the model's `targets` may name."""
+    coefficients = Coefficients(**given(model, "mongodb", "coefficients", Coefficients))
+    return MongoCosts(model, coefficients, Latencies(**given(model, "mongodb", "latencies", Latencies)))

@@ -1,30 +1,125 @@
-"""Which views are possible on MongoDB."""
+"""Which views are possible on MongoDB: collections of documents, and indexes over the fields of one collection."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import inf
+
+from keyplan.engines.mongodb.limits import LIMITS
 from keyplan.engines.work import Rejection, ViewFacts
+from keyplan.errors import ArgumentError
 from keyplan.model.model import Model, path_of
 from keyplan.plan.view import View
+from keyplan.units import parse_bytes, parse_count
+
+FIELD_BYTES = 2
+"""BSON: a type byte before each field's name, a zero byte behind it."""
+ELEMENT_BYTES = 9
+"""BSON: an element of an array has its type, its number as text, and a length and an end of its own."""
+DOCUMENT_BYTES = 5
+ENTRY_BYTES = 8
+"""What an index entry has besides its values: the record's number and WiredTiger's cell."""
+
+
+def values_bytes(values: Mapping[str, float]) -> float:
+    return sum(values.values()) + sum(len(name) + FIELD_BYTES for name in values)
+
+
+def entry_bytes(view: View, facts: ViewFacts, at: tuple[str, ...] = ()) -> float:
+    """The average size of a document without its embedded rows, of one of these, or of an index entry."""
+    if at:
+        return values_bytes(facts.embeds[".".join(at)].value_bytes) + ELEMENT_BYTES
+    if view.kind == "index":
+        return facts.key_bytes + ENTRY_BYTES
+    return values_bytes(facts.value_bytes) + DOCUMENT_BYTES + (facts.key_bytes if view.measures else 0)
+
+
+def document_bytes(view: View, facts: ViewFacts) -> float:
+    """The average size of a document with everything that it embeds."""
+    embedded = (entry_bytes(view, facts, tuple(c.split("."))) * e.per_parent for c, e in facts.embeds.items())
+    return entry_bytes(view, facts) + sum(embedded)
+
+
+def elements(facts: ViewFacts) -> float:
+    """The average number of embedded rows of a document."""
+    return sum(embed.per_parent for embed in facts.embeds.values())
+
+
+def largest_bytes(view: View, facts: ViewFacts) -> float:
+    """What the largest document takes: the largest row, and as many average embedded rows as there may be."""
+    embedded = 0.0
+    for chain, embed in facts.embeds.items():
+        embedded += entry_bytes(view, facts, tuple(chain.split("."))) * embed.most_per_parent
+    return max(entry_bytes(view, facts), min(facts.most_entry_bytes, LIMITS.document_bytes)) + embedded
 
 
 def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
-    """Rows live in the collection of their entity or with their parent; indexes are over the documents' own fields."""
+    """The view, or why MongoDB cannot keep it, or should not."""
     if any(part.ways > 1 for part in view.parts):
-        return Rejection("one replica set needs no shards")
+        return Rejection("a replica set needs no shards; a sharded cluster has its own")
+    if len(view.parts) > LIMITS.index_fields:
+        return Rejection(f"a key has at most {LIMITS.index_fields} fields")
     if view.kind == "index":
-        if any(part.cut not in (None, "each") for part in view.parts):
-            return Rejection("an index is over plain fields; a range answers a truncation")
-        if len([part for part in view.parts if part.cut == "each"]) > 1:
-            return Rejection("an index takes the elements of one array")
-        if any(condition.op not in ("=", "present") for condition in view.where):
-            return Rejection("a partial index tests equality and presence only")
-        return view
+        return _index(model, view)
+    here = model.entities[view.entity]
+    if view.parts and all(part.descending for part in view.parts):
+        return Rejection("an '_id' is sorted upwards; it is read the other way round")
     if view.embeds:
-        return view
+        return _embedding(model, view, facts)
     if view.measures or view.unique or any(part.cut in ("each", "words") for part in view.parts):
         return view
+    size = entry_bytes(view, facts)
+    if size > LIMITS.document_bytes:
+        return Rejection(f"a document of {size:.0f} B is over the limit of {LIMITS.document_bytes} B")
+    whole = set(here.stored) <= set(view.holds) and {part.path for part in view.parts} == set(here.key)
+    if whole or any(path_of(part.path, model, view.entity).roles for part in view.parts):
+        return view
+    return Rejection("an index on the entity's own collection finds its rows, at no copy of them")
+
+
+def _index(model: Model, view: View) -> View | Rejection:
+    many = [part for part in view.parts if part.cut == "each"]
+    if any(part.cut not in (None, "each") for part in view.parts):
+        return Rejection("an index is over plain fields; a range answers a truncation")
+    if len(many) > 1:
+        return Rejection("an index has one array at most")
     if any(path_of(part.path, model, view.entity).roles for part in view.parts):
-        return view  # an order or a condition across a reference, which no index of one collection can follow
+        return Rejection("an index is over the fields of its own documents")
+    if any(condition.op not in ("=", "present", "missing") or condition.cut for condition in view.where):
+        return Rejection("a partial index tests equality and presence")
+    return view
+
+
+def _embedding(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
+    """Arrays are bounded, and the largest document stays within the target."""
     here = model.entities[view.entity]
-    whole = set(view.holds) == set(here.stored) and tuple(part.path for part in view.parts) == here.key
-    return view if whole else Rejection("rows are kept once, in the collection of their entity")
+    if {part.path for part in view.parts} != set(here.key):
+        return Rejection("rows are embedded under their parent's key alone")
+    most = target(model, "array_elements", LIMITS.target_elements)
+    for embed in view.embeds:
+        role = here.roles[embed.role]
+        if embed.embeds:
+            return Rejection("rows are embedded one level deep")
+        bound = embed.limit or role.most or inf
+        if bound == inf:
+            return Rejection(f"nothing bounds '{embed.role}'; a 'max' on '{role.entity}.{role.field}' would")
+        if bound > most:
+            return Rejection(f"'{embed.role}' may have {bound:.0f} elements, and {most:.0f} is the most wanted")
+    largest = largest_bytes(view, facts)
+    if largest > LIMITS.document_bytes:
+        return Rejection(f"the largest document has {largest:.3g} B, and MongoDB takes {LIMITS.document_bytes}")
+    wanted = target(model, "document_bytes", LIMITS.target_bytes)
+    if largest > wanted:
+        return Rejection(f"the largest document has {largest:.3g} B, and {wanted:.3g} B is the most wanted")
+    return view
+
+
+def target(model: Model, name: str, default: float) -> float:
+    """A number of the model's `targets: mongodb:`."""
+    text = model.targets.get("mongodb", {}).get(name)
+    if text is None:
+        return float(default)
+    try:
+        return float(parse_bytes(str(text)) if name.endswith("bytes") else parse_count(str(text)))
+    except ValueError as error:
+        raise ArgumentError(f"targets.mongodb.{name}: {error}") from None

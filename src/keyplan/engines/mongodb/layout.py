@@ -314,9 +314,11 @@ def _index(model: Model, view: View, structure: Structure, place: Place) -> Inde
 
 
 def _condition(view: View, slot: Slot, condition: Condition) -> dict[str, Any]:
-    """A literal condition as a partial index takes it: equality and presence."""
+    """A literal condition as a partial index takes it: equality, presence, absence."""
     if condition.op == "present":
         return {"$exists": True}
+    if condition.op == "missing":
+        return {"$eq": None}  # the only way to say it here; no field ever holds null
     values = [operand.value for operand in condition.operands if isinstance(operand, Literal)]
     if condition.op != "=" or condition.cut or len(values) != 1:
         raise UnsupportedError(f"view '{view.name}': a partial index cannot have the condition '{condition}'")
@@ -337,7 +339,7 @@ def part_type(model: Model, entity: str, part: Part) -> Type:
     """The type of a key part's values."""
     if part.ways > 1 or part.cut == COPIES:
         return Type("int")
-    if part.cut == "words":
+    if part.cut == "words" or part.or_missing:
         return Type("string")
     type, _ = path_type(model, entity, part.path)
     if part.cut == "each":

@@ -1,18 +1,132 @@
-"""A search in MongoDB's own words, for people."""
+"""A search in mongosh's words, for people: with `:parameters` in place of values."""
 
 from __future__ import annotations
 
-from keyplan.engines.mongodb.layout import layout
+from textwrap import wrap
+from typing import Any
+
+from keyplan.engines.base import Access
+from keyplan.engines.mongodb.bounds import id_range
+from keyplan.engines.mongodb.layout import Index, Place, layout
+from keyplan.engines.mongodb.script import Parameter, plain
+from keyplan.engines.mongodb.values import ID, Document, Slot, encoder
 from keyplan.model.model import Model
+from keyplan.model.pattern import Ago, Condition, Literal, Now, Operand, Outer, Param
+from keyplan.model.types import Type
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Search
 
+WIDTH = 96
+_ANY = Slot("", "", Type("string"))
+_COMPARE = {"=": "$eq", "<": "$lt", "<=": "$lte", ">": "$gt", ">=": "$gte", "in": "$in"}
+
 
 def words(model: Model, design: Design, search: Search) -> str:
-    """The find that a search comes to."""
-    places = layout(model, design)
-    index = places.indexes.get(search.view)
-    place = index.place if index is not None else places.places[search.view, search.at]
-    hint = index.name if index is not None else "_id_"
-    given = ", ".join(f"{one.path} {one.op}" for one in search.given)
-    return f"db.{place.collection}.find({{ {given} }}).hint('{hint}')"
+    """The find that a search comes to. Conditions that are tested here are named behind it."""
+    return _Find(model, design, search).text()
+
+
+def access(model: Model, design: Design, search: Search, *, many: bool) -> Access:
+    """The collection and method, the filter, and the index."""
+    find = _Find(model, design, search)
+    operation = "find" if find.ranged or many else "findOne"
+    return Access(operation, find.shown(find.filter), find.index.name if find.index is not None else "_id")
+
+
+class _Find:
+    def __init__(self, model: Model, design: Design, search: Search) -> None:
+        places = layout(model, design)
+        self.search = search
+        self.index: Index | None = places.indexes.get(search.view)
+        place = self.index.place if self.index is not None else places.places[search.view, ()]
+        self.inner: Place | None = places.places[search.view, search.at] if search.at else None
+        self.place: Place = place
+        self.filter: Document = dict(self.index.partial) if self.index is not None else {}
+        self.later: list[Condition] = list(search.filter)
+        seen = self.inner or place
+        by_path = {part.slot.path: part.slot for part in (self.index.parts if self.index is not None else seen.parts)}
+        fixed: dict[str, Any] = {}
+        for condition in search.given:
+            named = f"{condition.cut}({condition.path})" if condition.cut else str(condition.path)
+            tried = {"contains": f"each({named})", "search": f"words({named})"}.get(condition.op, named)
+            slot = by_path.get(tried) or seen.slots.get(named)
+            inside = self.inner is not None and slot is not None and slot.field.partition(".")[0] != ID
+            if slot is None or inside:
+                self.later.append(condition)
+            else:
+                fixed[slot.field] = {**fixed.get(slot.field, {}), **_test(slot, condition)}
+        self.filter |= self._by_id(fixed)
+        keys = {part.slot.field for part in (self.index.parts if self.index is not None else place.parts)}
+        given = {name for name, test in fixed.items() if "$eq" in test}
+        self.ranged = not keys <= given
+        self.given = given
+
+    def _by_id(self, fixed: Document) -> Document:
+        parts = [part.slot.field for part in self.place.parts]
+        if self.index is None and len(parts) > 1:
+            fixed = id_range(parts, fixed)
+        return {name: test["$eq"] if list(test) == ["$eq"] else test for name, test in fixed.items()}
+
+    def text(self) -> str:
+        search, place = self.search, self.place
+        fields = [slot.field for path in search.takes if (slot := (self.inner or place).slots.get(path)) is not None]
+        if self.inner is not None:
+            fields = [name if name.partition(".")[0] == ID else f"{self.inner.array}.{name}" for name in fields]
+        fields += [place.children[role].array for role in search.along if role in place.children]
+        projection = dict.fromkeys(fields, 1)
+        method = "find" if self.ranged and self.inner is None else "findOne"
+        text = f"db.{place.collection}.{method}({self.shown(self.filter)}, {self.shown(projection)})"
+        text = "\n".join(wrap(text, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False))
+        if method == "find":
+            order = self.index.keys if self.index is not None else [(ID, 1)]
+            way = -1 if search.descending else 1
+            sort = {name: direction * way for name, direction in order if name not in self.given}
+            if search.order and sort:
+                text += f"\n  .sort({self.shown(sort)})"
+            if self.index is not None:
+                text += f'\n  .hint("{self.index.name}")'
+        if self.later:
+            text += f"\n// then tested on each row: {' and '.join(map(_plain, self.later))}"
+        return text
+
+    def shown(self, document: Document) -> str:
+        return plain(document, bare=True)
+
+
+def _test(slot: Slot, condition: Condition) -> Document:
+    values = [_value(slot, operand) for operand in condition.operands]
+    op = condition.op
+    if op in ("contains", "search"):
+        return {"$eq": values[0]}
+    if op == "in" and not (len(values) == 1 and isinstance(condition.operands[0], Param)):
+        return {"$in": values}
+    if op in _COMPARE:
+        return {_COMPARE[op]: values[0]}
+    if op == "between":
+        return {"$gte": values[0], "$lte": values[1]}
+    if op == "begins_with":
+        return {"$gte": values[0], "$lt": Parameter(f"{plain(values[0])}…")}
+    return {"$exists": op == "present"}
+
+
+def _value(slot: Slot, operand: Operand) -> Any:
+    match operand:
+        case Literal(value=value):
+            return encoder(slot)(value) if slot.type.of is None else value
+        case Param(name=name):
+            return Parameter(f":{name}")
+        case Ago(ms=ms):
+            return Parameter(f"now - {ms} ms")
+        case Now():
+            return Parameter(":now")
+        case Outer(path=path):
+            return Parameter(f":{path}")
+
+
+def _plain(condition: Condition) -> str:
+    left = f"{condition.cut}({condition.path})" if condition.cut else str(condition.path)
+    texts = [
+        repr(operand.value) if isinstance(operand, Literal) else plain(_value(_ANY, operand))
+        for operand in condition.operands
+    ]
+    return " ".join((left, condition.op, *texts))
