@@ -155,7 +155,7 @@ def same(expected: Any, found: Any) -> bool:
     return bool(datetime(expected.year, expected.month, expected.day) == found.replace(tzinfo=None))
 
 
-@pytest.mark.parametrize("name", ["shop", "sensors", "hotel"])
+@pytest.mark.parametrize("name", ["shop", "sensors"])
 def test_pipelines_answer_as_the_patterns_do(name: str, server: Harness) -> None:
     model, design = example(name)
     url = server.url()

@@ -9,6 +9,7 @@ from keyplan.engines.mongodb.limits import LIMITS
 from keyplan.engines.work import Rejection, ViewFacts
 from keyplan.errors import ArgumentError
 from keyplan.model.model import Model, path_of
+from keyplan.model.pattern import Term
 from keyplan.plan.view import View
 from keyplan.units import parse_bytes, parse_count
 
@@ -19,6 +20,10 @@ ELEMENT_BYTES = 9
 DOCUMENT_BYTES = 5
 ENTRY_BYTES = 8
 """What an index entry has besides its values: the record's number and WiredTiger's cell."""
+
+
+SUMMED_DIGITS = 11
+"""What a sum over a hundred billion rows has more than one of them."""
 
 
 def values_bytes(values: Mapping[str, float]) -> float:
@@ -66,6 +71,9 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
         return Rejection("an '_id' is sorted upwards; it is read the other way round")
     if view.embeds:
         return _embedding(model, view, facts)
+    for measure in view.measures:
+        if measure.how == "sum" and _digits(model, view.entity, measure.term) + SUMMED_DIGITS > LIMITS.digits:
+            return Rejection(f"'{measure.name}' may have more than the {LIMITS.digits} digits that are held exactly")
     if view.measures or view.unique or any(part.cut in ("each", "words") for part in view.parts):
         return view
     size = entry_bytes(view, facts)
@@ -112,6 +120,18 @@ def _embedding(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     if largest > wanted:
         return Rejection(f"the largest document has {largest:.3g} B, and {wanted:.3g} B is the most wanted")
     return view
+
+
+def _digits(model: Model, entity: str, term: Term | None) -> int:
+    """The most digits that a value of an expression can have."""
+    if term is None:
+        return 0
+    if term.path is not None:
+        return {"int": 19, "decimal": 18}.get(model.column(entity, term.path).type.kind, 0)
+    if term.left is None or term.right is None:
+        return len(str(term.number))
+    left, right = _digits(model, entity, term.left), _digits(model, entity, term.right)
+    return left + right if term.op == "*" else max(left, right) + 1
 
 
 def target(model: Model, name: str, default: float) -> float:

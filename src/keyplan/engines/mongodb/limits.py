@@ -28,6 +28,8 @@ class Limits:
     """Fields of a compound index (limits)."""
     namespace_bytes: int = 255
     """Database and collection name together (limits)."""
+    digits: int = 34
+    """Of a Decimal128 (https://www.mongodb.com/docs/manual/reference/bson-types/)."""
     batch_writes: int = 100_000
     """Writes of one command (limits)."""
     transaction_seconds: int = 60
