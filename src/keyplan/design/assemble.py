@@ -9,6 +9,7 @@ from keyplan.design.build import Built
 from keyplan.design.describe import plan_steps, write_steps
 from keyplan.design.facts import marks_of
 from keyplan.design.goals import Goal, Option, Sub
+from keyplan.design.heat import warnings
 from keyplan.design.local import Base, bases_of
 from keyplan.design.needs import Need, dependents, in_order, wanted
 from keyplan.design.problem import INFEASIBLE, Root, coupling_cost, evaluate
@@ -423,7 +424,13 @@ class Assembly:
         for name, view in self.chosen.items():
             shown = replace(view, name=self.names[name])
             for text in problem.costs.warnings(shown, problem.facts[name]):
-                found.append(Finding("warning", f"entities.{view.entity}", text, "lower the peak, or split the row"))
+                message, _, fix = text.rpartition("; ")
+                finding = Finding("warning", f"entities.{view.entity}", message, fix)
+                found += [finding] if finding not in found else []
+        for entity, text in warnings(problem, set(self.chosen), self.names.__getitem__):
+            found.append(
+                Finding("warning", f"entities.{entity}", text, "lower their peaks, or let them be answered apart")
+            )
         return tuple(found)
 
 

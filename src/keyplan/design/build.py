@@ -12,6 +12,7 @@ from keyplan.design.facts import Facts
 from keyplan.design.forms import Forms
 from keyplan.design.given import identity, view_key
 from keyplan.design.goals import Goal, Heat, goal_p99
+from keyplan.design.heat import NOTHING_HOT, Together, place_of
 from keyplan.design.local import base_rows, under_partitions
 from keyplan.design.lookups import all_needs, write_lookups
 from keyplan.design.maintain import Maintenance, Upkeep
@@ -19,7 +20,7 @@ from keyplan.design.match import key_shape, match_key
 from keyplan.design.needs import need_of_pattern, rank_target_need, whole_row
 from keyplan.design.options import Options
 from keyplan.design.problem import Problem, Root
-from keyplan.design.required import required_views
+from keyplan.design.required import is_home, required_views
 from keyplan.design.statistics import Statistics, peak_rate, zipf_top
 from keyplan.engines.base import Engine, Kind
 from keyplan.engines.work import CostModel, Couplings, LinearRow, Rejection, ViewFacts
@@ -42,6 +43,8 @@ class Built:
     whole_rows: dict[str, Goal]
     given: dict[str, str] = field(default_factory=dict)
     """Per name of a given view: what it is called in the problem."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Per entity without any home that the engine can keep: why not."""
     couplings: Couplings = field(default_factory=Couplings)
     """The engine's own rows alone, without those that keep each write within one atomic request."""
 
@@ -52,11 +55,12 @@ def build_problem(
     *,
     given: Mapping[str, Sequence[View]] = MappingProxyType({}),
     without: Set[tuple[object, ...]] = frozenset(),
+    together: Together = NOTHING_HOT,
 ) -> Built:
     """The whole design problem.
 
     The `given` views are candidates in the first of their forms that is one anyway, or else in the last. Views whose
-    `view_key` is in `without` are none.
+    `view_key` is in `without` are none. `together` is what earlier answers were found to make too hot.
     """
     statistics = Statistics(model)
     costs = engine.costs(model)
@@ -64,11 +68,12 @@ def build_problem(
     needs = list(dict.fromkeys(all_needs(model, statistics)))
     candidates = Candidates(model, statistics, engine.kinds).collect(needs)
     forms = Forms(model, facts, engine.kinds, costs)
-    views, view_facts = _fitted(model, statistics, forms, candidates, without)
+    refused: dict[str, str] = {}
+    views, view_facts = _fitted(model, statistics, forms, candidates, without, refused, together)
     names = _add_given(facts, views, view_facts, given)
     options = Options(model, statistics, engine.kinds, costs, list(views.values()), view_facts)
     maintenance = Maintenance(model, statistics, facts, engine.kinds, costs)
-    roots, unserved = _roots(model, statistics, options, forms)
+    roots, unserved = _roots(model, statistics, options, forms, _barred(views, together))
     upkeep = _upkeep(model, maintenance, views, view_facts)
     # A write that cannot be done is reported, and what it would do is not paid for.
     served = {name: write.traffic.rate for name, write in model.writes.items() if name not in unserved}
@@ -89,7 +94,7 @@ def build_problem(
         _carrying(model, engine.kinds, costs, views),
     )
     whole = {name: options.root(whole_row(model, name), None) for name in model.entities}
-    return Built(problem, statistics, forms, options, unserved, whole, names, couplings)
+    return Built(problem, statistics, forms, options, unserved, whole, names, refused, couplings)
 
 
 def _several_rows(statistics: Statistics, kinds: Mapping[str, Kind], write: Write) -> bool:
@@ -149,6 +154,8 @@ def _fitted(
     forms: Forms,
     candidates: list[View],
     without: Set[tuple[object, ...]],
+    refused: dict[str, str],
+    together: Together,
 ) -> tuple[dict[str, View], dict[str, ViewFacts]]:
     views: dict[str, View] = {}
     found: dict[str, ViewFacts] = {}
@@ -171,11 +178,17 @@ def _fitted(
             hottest[shape] = max(used, default=0.0)
         readers = hottest[shape]
         fitted = forms.of(view, readers)
-        if isinstance(fitted, Rejection) or any(_is_optional(model, view, embed.role) for embed in view.embeds):
+        if isinstance(fitted, Rejection):
+            if is_home(model, kinds, view):
+                refused.setdefault(view.entity, fitted.reason)
+            continue
+        if any(_is_optional(model, view, embed.role) for embed in view.embeds):
             continue
         kept = [one for one in fitted if view_key(one[0]) not in without]
         for form, about in kept:
-            variants = [(one, facts.of(one, readers)) for one in costs.variants(form, about)]
+            met = together.readers.get(place_of(form), 0.0)
+            read = about if met <= readers else facts.of(form, met)
+            variants = [(one, facts.of(one, read.hottest_reads)) for one in costs.variants(form, read)]
             if form is kept[0][0]:
                 views[view.name], found[view.name] = replace(form, name=view.name), about
             else:
@@ -253,8 +266,19 @@ def _is_optional(model: Model, view: View, role: str) -> bool:
 # roots and upkeep
 
 
+def _barred(views: Mapping[str, View], together: Together) -> dict[str, set[str]]:
+    """Per pattern: the names of the views that it may not begin at."""
+    found: dict[str, set[str]] = {}
+    if together.barred:
+        names = {identity(view): name for name, view in views.items()}
+        for pattern, view in together.barred:
+            if view in names:
+                found.setdefault(pattern, set()).add(names[view])
+    return found
+
+
 def _roots(
-    model: Model, statistics: Statistics, options: Options, forms: Forms
+    model: Model, statistics: Statistics, options: Options, forms: Forms, barred: Mapping[str, Set[str]]
 ) -> tuple[list[Root], dict[str, list[str]]]:
     roots: list[Root] = []
     unserved: dict[str, list[str]] = {}
@@ -263,7 +287,8 @@ def _roots(
         if pattern.kind == "rank":
             goals = _rank_goals(model, options, pattern, heat)
         else:
-            goals = [("pattern", options.root(need_of_pattern(model, pattern), pattern.p99_ms, heat))]
+            need = need_of_pattern(model, pattern)
+            goals = [("pattern", options.root(need, pattern.p99_ms, heat, barred.get(name, frozenset())))]
         large = forms.refused.get(pattern.entity)
         usual = [f"no view can; of one of '{pattern.entity}', {large}"] if large else ["no view can"]
         missing = [reason for _, goal in goals if not goal.options for reason in goal.rejections or usual]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from keyplan.design.statistics import ASSUMED_WORDS, CUT_SECONDS, Statistics, peak_rate
@@ -45,7 +45,9 @@ class _KeyFacts:
     hottest: float
     """The share of the entries that the largest partition holds."""
     writes: float
-    """Peak entries written per second in the hottest partition."""
+    """Peak entries written per second in the hottest partition, updates not included."""
+    updates: tuple[tuple[frozenset[str], float], ...]
+    """Columns that an update sets, and how often: entries that hold none of them are not written."""
 
 
 class Facts:
@@ -120,6 +122,10 @@ class Facts:
         if entity not in self._row_bytes:
             stored = self.model.entities[entity].stored
             self._row_bytes[entity] = sum(self._value_bytes(entity, column)[0] for column in stored)
+        writes = key.writes
+        if key.updates:
+            held = {path.partition(".")[0] for path in self._deciding(view)}
+            writes += sum(rate for columns, rate in key.updates if not columns.isdisjoint(held))
         return ViewFacts(
             key.rows,
             key.partitions,
@@ -127,7 +133,7 @@ class Facts:
             values,
             most,
             most_rows,
-            key.writes,
+            writes,
             readers,
             embeds,
             key.hottest,
@@ -159,14 +165,27 @@ class Facts:
         if view.measures:
             rows = min(rows, self.distinct(entity, view.parts))
         partitions = min(rows, self.distinct(entity, view.partition)) if view.partition else 1.0
-        writes = 0.0
+        writes, updates = 0.0, []
         usual = self.write_share(view)
+        having = min(1.0, share * multiplicity if not view.where else 1.0)
         for write, times in self.statistics.written(entity):
-            writes += peak_rate(write.traffic) * times * max(write.traffic.top or 0.0, usual)
-        writes *= min(1.0, share * multiplicity if not view.where else 1.0)
-        return _KeyFacts(
-            rows, max(1.0, partitions), self.key_bytes(entity, view.parts), self.hottest_share(view), writes
-        )
+            rate = peak_rate(write.traffic) * times * max(write.traffic.top or 0.0, usual) * having
+            if write.kind in ("update", "change") and write.entity == entity and not write.children:
+                columns = frozenset(column.partition(".")[0] for column in (*write.sets, *write.adds))
+                updates.append((columns, rate))
+            else:
+                writes += rate
+        key, hottest = self.key_bytes(entity, view.parts), self.hottest_share(view)
+        return _KeyFacts(rows, max(1.0, partitions), key, hottest, writes, tuple(updates))
+
+    def _deciding(self, view: View) -> Iterator[str]:
+        """The paths whose change changes an entry."""
+        yield from view.holds
+        for part in view.parts:
+            yield from (part.path, *part.also)
+        yield from (str(condition.path) for condition in view.where)
+        for measure in view.measures:
+            yield from (str(path) for path in term_paths(measure.term))
 
     def marked_bytes(self, view: View) -> float:
         """What the home holds, in all, of the values behind references that groups depend on."""

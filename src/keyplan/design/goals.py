@@ -57,6 +57,10 @@ class Option:
     subs: tuple[Sub, ...] = ()
     along: Mapping[str, Select] = field(default_factory=dict)
     sorted: bool = False
+    heat: float = 0.0
+    """Of a pattern's own search: the share of what the hottest place can take, at the peak."""
+    reads: float = 0.0
+    """Reads per second of the hottest place."""
     by_outer: bool = False
     """drive: the order is that of the outer rows."""
 

@@ -7,7 +7,7 @@ takes are goals of its own, so that its cost depends on one (need, view) only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from keyplan.design.forms import is_directory
@@ -53,12 +53,17 @@ class Options:
         self.directories = {name: [one for one in some if is_directory(one)] for name, some in self.measured.items()}
         self.goals: list[Goal] = []
         self._heat: Heat | None = None
+        self._barred: Set[str] = frozenset()
         self._memo: dict[tuple[object, ...], Goal] = {}
 
-    def root(self, need: Need, budget_ms: float | None, heat: Heat | None = None) -> Goal:
-        """The goal of a pattern or of a write's lookup, with everything below it."""
+    def root(
+        self, need: Need, budget_ms: float | None, heat: Heat | None = None, barred: Set[str] = frozenset()
+    ) -> Goal:
+        """The goal of a pattern or of a write's lookup, with everything below it; it does not begin at `barred`
+        views, where it is too hot together with others."""
         self._memo = {}
         self._heat = heat
+        self._barred = barred
         return self._goal(need, 1.0, budget_ms or NO_LIMIT_MS, 0)
 
     def _goal(self, need: Need, times: float, budget_ms: float, depth: int) -> Goal:
@@ -79,7 +84,7 @@ class Options:
     def _fill(self, goal: Goal, depth: int) -> None:
         need = goal.need
         if need.fold is not None:
-            self._measured(goal)
+            self._measured(goal, depth)
             self._folded(goal, depth)
             return
         if need.buckets is not None:
@@ -99,13 +104,9 @@ class Options:
     def _searched(self, goal: Goal, way: Way, depth: int) -> None:
         """One option: a prepared way, if there is time for it and for what it lacks."""
         need = goal.need
-        if depth == 0 and self._heat is not None:
-            # Calls for different rows meet as well where these share a partition.
-            share = max(self._heat.share, way.work.facts.hottest_share)
-            reason = self.costs.too_hot(way.work, self._heat.per_second * share)
-            if reason:
-                goal.rejections.append(reason)
-                return
+        reads = self._reads(way.work) if depth == 0 else 0.0
+        if reads and self._is_refused(goal, way.work, reads):
+            return
         cost = self._timed(way.work, goal, way.cost)
         if cost.p99_ms > goal.budget_ms:
             goal.rejections.append(
@@ -138,8 +139,30 @@ class Options:
                 tuple(goals),
                 way.along,
                 way.match.ordered,
+                self.costs.heat(way.work, reads),
+                reads,
             )
         )
+
+    def _reads(self, work: Work) -> float:
+        """How often per second the pattern reads the same place, at its peak."""
+        if self._heat is None:
+            return 0.0
+        if work.view.measures:
+            # All rows of a group are one entry; groups meet where there is one partition for all of them.
+            shared = 0.0 if any(part.path for part in work.view.partition) else 1.0
+            return self._heat.per_second * max(self._heat.share, shared)
+        # Calls for different rows meet as well where these share a partition.
+        return self._heat.per_second * max(self._heat.share, work.facts.hottest_share)
+
+    def _is_refused(self, goal: Goal, work: Work, reads: float) -> bool:
+        """Whether a view is too hot for the pattern, by itself or together with others; says so."""
+        reason = self.costs.too_hot(work, reads)
+        if not reason and work.view.name in self._barred:
+            reason = f"its hottest key of '{goal.need.entity}' would be read too often together with other patterns"
+        if reason:
+            goal.rejections.append(reason)
+        return bool(reason)
 
     def _timed(self, work: Work, goal: Goal, cost: Cost) -> Cost:
         """The cost of one execution, and the p99 of all executions that one call makes at once."""
@@ -217,7 +240,7 @@ class Options:
         for view in self.directories[goal.need.entity]:
             found = match_directory(self.statistics, self.kinds[view.kind], view, goal.need)
             if found is not None:
-                self._counted(goal, view, found)
+                self._counted(goal, view, found, 1)
 
     # rule 5: two keys at once
 
@@ -252,30 +275,34 @@ class Options:
 
     # rule 6: aggregates
 
-    def _measured(self, goal: Goal) -> None:
+    def _measured(self, goal: Goal, depth: int) -> None:
         need = goal.need
         assert need.fold is not None
         for view in self.measured[need.entity]:
             found = match_measures(self.model, self.statistics, self.kinds[view.kind], view, need)
             if found is not None:
-                self._counted(goal, view, found)
+                self._counted(goal, view, found, depth)
 
-    def _counted(self, goal: Goal, view: View, found: MeasureMatch) -> None:
+    def _counted(self, goal: Goal, view: View, found: MeasureMatch, depth: int) -> None:
         """One option: some groups of a view with measures, if there is time for it."""
         facts = self.facts[view.name]
         size = self.costs.entry_bytes(view, facts)
         entries = 1.0 if found.get else found.entries / found.spans
         most = max(entries, found.entries)
         work = Work(view, facts, found.get, found.spans, entries, most, size, goal.need.strong)
+        reads = self._reads(work) if depth == 0 else 0.0
+        if reads and self._is_refused(goal, work, reads):
+            return
         cost = self._timed(work, goal, self.costs.read(work))
         if cost.p99_ms > goal.budget_ms:
             goal.rejections.append(f"reading the counters takes {cost.p99_ms:.0f} ms of {goal.budget_ms:.0f} ms")
             return
         scaled = Cost(cost.cost * goal.times, {k: v * goal.times for k, v in cost.units.items()}, cost.p99_ms)
         total = found.entries * goal.times
-        goal.options.append(
-            Option("measure", view, scaled, found.spans * goal.times, found.entries, total, total * size, None, found)
-        )
+        spans, heat = found.spans * goal.times, self.costs.heat(work, reads)
+        option = Option("measure", view, scaled, spans, found.entries, total, total * size, None, found)
+        option.heat, option.reads = heat, reads
+        goal.options.append(option)
 
     def _folded(self, goal: Goal, depth: int) -> None:
         last = extreme_row(self.model, goal.need)

@@ -206,8 +206,12 @@ class CostModel(ABC):
         return ()
 
     def warnings(self, view: View, facts: ViewFacts) -> Sequence[str]:
-        """What is doubtful about a chosen view."""
+        """What is doubtful about a chosen view: what is wrong, a semicolon, what to do."""
         return ()
+
+    def heat(self, work: Work, per_second: float) -> float:
+        """The share of what one place can take that a search takes, done so often there; above 1 is too hot."""
+        return 0.0
 
     def too_hot(self, work: Work, per_second: float) -> str:
         """Why a search cannot be done so often at the same place; empty if it can."""

@@ -10,6 +10,7 @@ from keyplan.engines.calibration import given
 from keyplan.engines.dynamodb.couplings import couplings
 from keyplan.engines.dynamodb.fit import INDEXES, entry_bytes, fit
 from keyplan.engines.dynamodb.limits import GB, LATENCIES, LIMITS, MB, MONTH_HOURS, MONTH_SECONDS, PRICES, Latencies
+from keyplan.engines.dynamodb.oversize import oversized
 from keyplan.engines.work import Cost, CostModel, Couplings, Load, Rejection, TouchWork, ViewFacts, Work
 from keyplan.errors import DesignError
 from keyplan.model.model import Model
@@ -86,12 +87,15 @@ class DynamoDBCosts(CostModel):
             return ()
         return (replace(view, partition=(*view.partition, Part("", COPIES, needed))),)
 
-    def too_hot(self, work: Work, per_second: float) -> str:
+    def heat(self, work: Work, per_second: float) -> float:
         units = self.read(replace(work, requests=1.0)).units["read units"]
         ways = 1
         for part in work.view.partition:
             ways *= part.ways if part.cut == COPIES else 1
-        load = per_second * units / ways
+        return per_second * units / ways / LIMITS.partition_reads_per_second
+
+    def too_hot(self, work: Work, per_second: float) -> str:
+        load = self.heat(work, per_second) * LIMITS.partition_reads_per_second
         if load <= LIMITS.partition_reads_per_second:
             return ""
         return (
@@ -130,12 +134,17 @@ class DynamoDBCosts(CostModel):
         }
 
     def warnings(self, view: View, facts: ViewFacts) -> Sequence[str]:
-        """Keys that are written more often than a partition takes, and that nothing here can spread."""
+        """Keys that are written more often than a partition takes, and that nothing here can spread; rows that may
+        become larger than an item."""
+        found = list(oversized(self.model, view))
         units = max(1.0, ceil(entry_bytes(view, facts) / LIMITS.write_unit_bytes)) * facts.hottest_writes
-        if units <= LIMITS.partition_writes_per_second:
-            return ()
         limit = LIMITS.partition_writes_per_second
-        return (f"the hottest key of '{view.name}' takes {units:.0f} write units/s at the peak, a partition {limit}",)
+        if units > limit:
+            found.append(
+                f"the hottest key of '{view.name}' takes {units:.0f} write units/s at the peak, a partition {limit}; "
+                "lower the peak, or split the row"
+            )
+        return found
 
     def keep(self, view: View, facts: ViewFacts) -> float:
         size = (entry_bytes(view, facts) + LIMITS.storage_overhead_bytes) * facts.rows

@@ -7,10 +7,11 @@ each further index costs a little, so that as few as possible are made.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
 
-from keyplan.engines.dynamodb.fit import entry_bytes, projection_of
+from keyplan.engines.dynamodb.fit import INDEXES, entry_bytes, projection_of
 from keyplan.engines.dynamodb.limits import LIMITS
-from keyplan.engines.dynamodb.pack import PROJECTIONS, partition_tag
+from keyplan.engines.dynamodb.pack import PROJECTIONS, included, partition_tag
 from keyplan.engines.work import Couplings, LinearRow, ViewFacts
 from keyplan.model.model import Model
 from keyplan.plan.view import View
@@ -24,7 +25,8 @@ HAS_LOCAL = "local"
 
 
 def couplings(model: Model, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Couplings:
-    """At most 20 global and 5 local indexes, and no large item collection beside a local one."""
+    """At most 20 global and 5 local indexes, 100 attributes named in projections, and no large item collection beside
+    a local index."""
     variables: dict[str, tuple[float, float, bool]] = {}
     rows: list[LinearRow] = []
     for kind, most in (("gsi", LIMITS.global_indexes), ("lsi", LIMITS.local_indexes)):
@@ -33,12 +35,20 @@ def couplings(model: Model, views: Sequence[View], facts: Mapping[str, ViewFacts
         variables |= counts if mine else {}
         rows += [LinearRow(dict.fromkeys(counts, 1.0), high=float(most))] if mine else []
         rows += _counted(model, kind, mine)
+    named = {view.name: float(len(included([view]))) for view in views if _names_attributes(model, view)}
+    named = {name: many for name, many in named.items() if many}
+    if sum(named.values()) > LIMITS.included_attributes:
+        rows.append(LinearRow(named, high=float(LIMITS.included_attributes)))
     local = [view.name for view in views if view.kind == "lsi"]
     if local:
         variables[HAS_LOCAL] = (0.0, 1.0, True)
         rows += [LinearRow({name: 1.0, HAS_LOCAL: -1.0}, high=0.0) for name in local]
         rows += _collections(model, views, facts)
     return Couplings(variables, rows)
+
+
+def _names_attributes(model: Model, view: View) -> bool:
+    return view.kind in INDEXES and projection_of(model, view) == "INCLUDE"
 
 
 def _counted(model: Model, kind: str, views: Sequence[View]) -> Iterator[LinearRow]:
@@ -50,15 +60,19 @@ def _counted(model: Model, kind: str, views: Sequence[View]) -> Iterator[LinearR
 
 
 def _collections(model: Model, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Iterator[LinearRow]:
-    """Per partition tag, what shares its item collections: together below 10 GB if the table has a local index.
+    """Per partition tag, what shares its item collections: if the table has a local index, these lie on one partition
+    each, so that all of it together has to stay below 10 GB and be written no faster than a partition allows.
 
     With M the sum of all of them: sum + M * has local <= 1 + M.
     """
-    gathered: dict[str, dict[str, float]] = {}
+    gathered: dict[tuple[str, str], dict[str, float]] = {}
     for view in views:
         if view.kind != "gsi":
-            share = largest_collection(view, facts[view.name]) / LIMITS.partition_bytes
-            gathered.setdefault(partition_tag(model, view), {})[view.name] = share
+            tag, known = partition_tag(model, view), facts[view.name]
+            size = largest_collection(view, known) / LIMITS.partition_bytes
+            units = max(1.0, ceil(entry_bytes(view, known) / LIMITS.write_unit_bytes)) * known.hottest_writes
+            gathered.setdefault((tag, "bytes"), {})[view.name] = size
+            gathered.setdefault((tag, "writes"), {})[view.name] = units / LIMITS.partition_writes_per_second
     for shares in gathered.values():
         most = sum(shares.values())
         if most > 1:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil
 
-from keyplan.engines.dynamodb.limits import LIMITS
+from keyplan.engines.dynamodb.limits import KB, LIMITS
+from keyplan.engines.dynamodb.oversize import SPLIT
 from keyplan.engines.work import Rejection, ViewFacts
 from keyplan.model.model import Model, path_of
 from keyplan.model.values import most_bytes
@@ -45,10 +46,6 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     """The view with the fewest shards that keep its hottest partition within the limits."""
     if view.kind in INDEXES and any(part.cut in ("each", "words") for part in view.parts):
         return Rejection("an item has one entry in an index")
-    if view.kind in INDEXES and projection_of(model, view) == "INCLUDE":
-        whole = facts.row_bytes + facts.key_bytes
-        if ceil(whole / LIMITS.write_unit_bytes) == ceil(entry_bytes(view, facts) / LIMITS.write_unit_bytes):
-            return Rejection("projecting whole items costs no more units")
     crowded = facts.rows > MOST_IN_ONE_PARTITION and not view.measures  # groups are few; how hot they are comes below
     if view.kind == "table" and not view.partition and not view.where and crowded:
         return Rejection(f"one partition would hold all {format_about(facts.rows)} rows, and all their traffic")
@@ -60,7 +57,8 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
                 return Rejection(f"'{part.path}' may be longer than the {LIMITS.sort_key_bytes} B of a key")
     size = entry_bytes(view, facts)
     if facts.most_entry_bytes + facts.key_bytes > LIMITS.item_bytes and size > LIMITS.item_bytes:
-        return Rejection(f"an entry of {size:.0f} B is over the limit of {LIMITS.item_bytes} B")
+        kb = LIMITS.item_bytes // KB
+        return Rejection(f"an item would take {size / KB:,.0f} KB on average, and dynamodb stores {kb} KB; {SPLIT}")
     # A key that may be too long by its types' limits is allowed, and a value that makes it so is refused at the call.
     if facts.key_bytes > LIMITS.sort_key_bytes:
         return Rejection(f"its key takes {facts.key_bytes:.0f} B on average of {LIMITS.sort_key_bytes} B")
@@ -68,10 +66,9 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
         return view  # its partitions are those of the table
     units = max(1.0, ceil(size / LIMITS.write_unit_bytes))
     needed = ceil(facts.hottest_writes * units / LIMITS.partition_writes_per_second)
-    if needed <= 1 or view.unique or view.embeds or not view.sort:
+    if needed <= 1 or view.unique or view.embeds or not (view.sort or view.measures):
         return view  # one entry, or one row with its children, cannot be spread; `warnings` says so if it is too hot
-    if view.measures:
-        return Rejection("its hottest group would be written faster than a partition allows")
+    # A sum can be kept in parts, each of some of the rows, and is added up when it is read.
     ways = max(2, needed)
     if ways > MOST_SHARDS:
         return Rejection(f"it would need {ways} shards")

@@ -54,13 +54,14 @@ def _shelves(model: Model, views: Sequence[View]) -> Iterator[tuple[str, list[Vi
 
 
 def _structures(model: Model, indexes: Sequence[tuple[str, str, list[View]]]) -> list[Structure]:
-    included = [_included(views) if projection == "INCLUDE" else () for _, projection, views in indexes]
-    while sum(map(len, included)) > LIMITS.included_attributes:
-        # Whole items cost more than the attributes wanted, but they need not be named.
-        largest = max(range(len(included)), key=lambda number: len(included[number]))
-        included[largest] = ()
+    named = [included(views) if projection == "INCLUDE" else () for _, projection, views in indexes]
+    while sum(map(len, named)) > LIMITS.included_attributes:
+        # Whole items cost more than the attributes wanted, but they need not be named. The program chooses no such
+        # views; a design that is kept may have them.
+        largest = max(range(len(named)), key=lambda number: len(named[number]))
+        named[largest] = ()
     found: list[Structure] = []
-    for (kind, projection, views), attributes in zip(indexes, included, strict=True):
+    for (kind, projection, views), attributes in zip(indexes, named, strict=True):
         settings: dict[str, object] = {"projection": projection, "tags": tags(model, views)}
         if projection == "INCLUDE":
             settings |= {"attributes": attributes} if attributes else {"projection": "ALL"}
@@ -69,7 +70,7 @@ def _structures(model: Model, indexes: Sequence[tuple[str, str, list[View]]]) ->
     return found
 
 
-def _included(views: Iterable[View]) -> tuple[str, ...]:
+def included(views: Iterable[View]) -> tuple[str, ...]:
     """The attributes that an index has to name: what its entries hold besides their key."""
     wanted: dict[str, None] = {}
     for view in views:

@@ -1,0 +1,324 @@
+"""Each choice turns with the figures that decide it: the same model, other statistics, another design."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import keyplan
+from keyplan.design.build import build_problem
+from keyplan.design.heat import heat_of_views
+from keyplan.design.problem import INFEASIBLE, evaluate
+from keyplan.engines.dynamodb import ENGINE
+from keyplan.engines.dynamodb.fit import projection_of
+from keyplan.errors import DesignError
+from keyplan.model.model import Model
+from keyplan.plan.design import Design
+from keyplan.plan.steps import Search
+from keyplan.plan.view import COPIES, View
+from tests.engines.dynamodb.support import rooms
+from tests.unit.design.nouns import model_of
+
+
+def designed(model: Model) -> Design:
+    return keyplan.design(model, "dynamodb")
+
+
+def indexes(design: Design) -> dict[str, Any]:
+    return {view.name: view for view in design.views.values() if view.kind == "gsi"}
+
+
+# projections
+
+ORDERS = """
+Customer: {{ count: 100k, fields: {{ customer_id: "uuid, key", name: string(20) }} }}
+Order:
+  count: 10M
+  fields:
+    order_id: uuid, key
+    customer: Customer, as orders
+    placed_at: timestamp
+    total: decimal(2)
+    note: text({note})
+"""
+
+
+def orders(
+    note: int = 300, select: str = "order_id, placed_at, total", listed: str = "50/s", placed: str = "5/s"
+) -> Model:
+    return model_of(
+        ORDERS.format(note=note),
+        f"""
+order: {{ find: Order, where: "order_id = :order_id", rate: 10/s }}
+listed:
+  {{ find: Order, where: "customer = :customer", order: placed_at desc, page: 20, select: [{select}], rate: {listed} }}
+""",
+        f"place: {{ create: Order, rate: {placed} }}",
+    )
+
+
+def projection(model: Model) -> str:
+    (found,) = (projection_of(model, view) for view in indexes(designed(model)).values())
+    return found
+
+
+def test_the_projection_is_the_cheapest() -> None:
+    """Large rows: an entry of some attributes is written for one unit instead of five. Small rows: it is read for less.
+    Only keys wanted: only keys kept. Rarely listed and often written: keys, and the rest is fetched."""
+    everything = "order_id, placed_at, total, note"
+    assert projection(orders(note=300, select=everything)) == "ALL"
+    assert projection(orders(note=4000)) == "INCLUDE"
+    assert projection(orders(note=800)) == "INCLUDE"
+    assert projection(orders(note=4000, select="order_id, placed_at")) == "KEYS_ONLY"
+    assert projection(orders(note=4000, select=everything)) == "ALL"
+    assert projection(orders(note=4000, select=everything, listed="1/h", placed="50/s")) == "KEYS_ONLY"
+
+
+def test_no_projection_left_out_is_cheaper() -> None:
+    """Every set of attributes that an index could project, priced one by one: none beats the one that is chosen."""
+    everything = "order_id, placed_at, total, note"
+    for model in (
+        orders(300, everything),
+        orders(800),
+        orders(4000),
+        orders(4000, everything),
+        orders(4000, "order_id, placed_at"),
+    ):
+        design = designed(model)
+        (chosen,) = indexes(design).values()
+        others = ("total", "note")
+        for number in range(2 ** len(others)):
+            named = {path for place, path in enumerate(others) if number >> place & 1}
+            keys = {"order_id", "customer", "placed_at"}
+            holds = tuple(path for path in model.entities["Order"].stored if path in keys | named)
+            view = replace(chosen, holds=holds, name="", base="")
+            given = build_problem(model, ENGINE, given={"this": [view]})
+            best = min(
+                evaluate(given.problem, {home, given.given["this"]} | customers(given.problem.views)).cost
+                for home in homes(given.problem.views)
+            )
+            assert best >= design.objective.value - 1e-6
+
+
+def homes(views: dict[str, View]) -> list[str]:
+    return [name for name, view in views.items() if view.entity == "Order" and view.kind == "table"]
+
+
+def customers(views: dict[str, View]) -> set[str]:
+    return {name for name, view in views.items() if view.entity == "Customer" and view.kind == "table"}
+
+
+# sparse and inverted
+
+
+def pending(share: str, others: str) -> Model:
+    entities = f"""
+Order:
+  count: 10M
+  fields:
+    order_id: uuid, key
+    status: enum(pending {share}, done {others})
+    placed_at: timestamp
+    body: string(200)
+"""
+    reads = """
+order: { find: Order, where: "order_id = :order_id", rate: 10/s }
+waiting: { find: Order, where: "status = 'pending'", order: placed_at, limit: 50, rate: 1/s }
+by_status: { find: Order, where: "status = :status", order: placed_at, limit: 50, rate: RATE }
+"""
+    return model_of(entities, reads.replace("RATE", "1/s"), "place: { create: Order, rate: 5/s }")
+
+
+def test_an_index_of_one_value_is_sparse_unless_others_are_asked_for() -> None:
+    both = pending("3%", "97%")
+    alone = replace(both, patterns={name: one for name, one in both.patterns.items() if name != "by_status"})
+    (sparse,) = indexes(designed(alone)).values()
+    assert [str(condition.path) for condition in sparse.where] == ["status"]
+    (shared,) = indexes(designed(both)).values()
+    assert not shared.where
+    assert [part.path for part in shared.partition if part.path] == ["status"]
+
+
+def test_a_relation_read_from_both_sides_has_an_inverted_index() -> None:
+    entities = """
+Student: { count: 100k, fields: { student_id: "int, key", name: string(20) } }
+Course: { count: 1k, fields: { course_id: "int, key", title: string(20) } }
+Seat:
+  count: 500k
+  key: [student, course]
+  fields: { student: "Student, as seats", course: "Course, as seats", grade: string(2) }
+"""
+    one = 'courses: { find: Seat, where: "student = :student", rate: 10/s }'
+    other = 'students: { find: Seat, where: "course = :course", page: 50, rate: 10/s }'
+    writes = "enrol: { create: Seat, rate: 1/s }"
+    assert not indexes(designed(model_of(entities, one, writes)))
+    design = designed(model_of(entities, f"{one}\n{other}", writes))
+    (inverted,) = indexes(design).values()
+    home = design.views[design.homes["Seat"][0]]
+    assert [part.path for part in home.parts] == ["student", "course"]
+    assert [part.path for part in inverted.parts] == ["course", "student"]
+
+
+# billing
+
+
+@pytest.mark.parametrize(("peak", "billing"), [("", "provisioned"), (", peak: 40x 30m/day", "on_demand")])
+def test_steady_loads_are_provisioned_and_bursts_paid_by_request(peak: str, billing: str) -> None:
+    model = model_of(
+        "Order: { count: 1M, fields: { order_id: 'uuid, key', body: string(200) } }",
+        f'order: {{ find: Order, where: "order_id = :order_id", rate: 500/s{peak} }}',
+        f"place: {{ create: Order, rate: 100/s{peak} }}",
+    )
+    settings = designed(model).settings
+    assert settings["billing"] == billing
+    cheaper = min(("on_demand", "provisioned"), key=lambda one: float(str(settings[f"usd_per_month_{one}"])))
+    assert cheaper == billing
+
+
+# heat
+
+
+def product(*rates: str, top: str = "90%") -> Model:
+    reads = "\n".join(
+        f'read{number}: {{ find: Product, where: "sku = :sku", select: [sku, stock], rate: {rate}, top: {top} }}'
+        for number, rate in enumerate(rates)
+    )
+    entities = "Product: { count: 10k, fields: { sku: 'string(12), key', name: string(40), stock: int } }"
+    return model_of(entities, reads, "sell: { update: Product, where: 'sku = :sku', add: [stock], rate: 1/s }")
+
+
+def test_patterns_that_are_too_hot_together_do_not_share_a_key() -> None:
+    """Each takes 60 % of what a partition can be read."""
+    alone = designed(product("4000/s"))
+    assert len(alone.views) == 1
+    both = designed(product("4000/s", "4000/s"))
+    assert not both.unserved
+    problem = build_problem(product("4000/s", "4000/s"), ENGINE).problem
+    naive = {name for name, view in problem.views.items() if not any(part.ways > 1 for part in view.parts)}
+    assert max(sum(share for share, _, _ in users) for users in heat_of_views(problem, naive).values()) > 1
+    taken = [plan.node.view for plan in both.plans.values() if isinstance(plan.node, Search)]
+    assert len(set(taken)) == 2
+    assert not [finding for finding in both.findings if "together" in finding.message]
+
+
+def test_copies_are_made_for_the_sum_of_what_meets() -> None:
+    """Four patterns of 60 % each need more copies than one of them would."""
+    design = designed(product(*["4000/s"] * 4))
+    assert not design.unserved
+    loads: dict[str, float] = {}
+    for plan in design.plans.values():
+        assert isinstance(plan.node, Search)
+        loads[plan.node.view] = loads.get(plan.node.view, 0.0) + 0.6
+    for name, load in loads.items():
+        copies = max((part.ways for part in design.views[name].partition if part.cut == COPIES), default=1)
+        assert load / copies <= 1.0
+
+
+def test_counters_are_sharded_where_they_are_added_to_too_often() -> None:
+    def votes(rate: str) -> View:
+        entities = """
+Product: { count: 10k, fields: { sku: "string(12), key" } }
+Vote: { count: 10M, fields: { vote_id: "int, key", product: "Product, as votes, top 60%" } }
+"""
+        reads = 'votes: { count: Vote, where: "product = :sku", rate: 20000/s, top: 1% }'
+        design = designed(model_of(entities, reads, f"cast: {{ create: Vote, rate: {rate} }}"))
+        (found,) = (view for view in design.views.values() if view.measures)
+        return found
+
+    assert [part.ways for part in votes("1000/s").partition] == [1]
+    assert [part.ways for part in votes("5000/s").partition] == [1, 3]
+    assert [part.ways for part in votes("9000/s").partition] == [1, 6]
+
+
+def test_a_write_that_changes_nothing_of_a_view_does_not_heat_it() -> None:
+    entities = """
+Room: { count: 1k, fields: { room_id: "int, key" } }
+Message:
+  count: 10M
+  fields: { message_id: "int, key", room: "Room, as messages, top 60%", at: int, likes: int }
+"""
+    reads = 'of: { find: Message, where: "room = :room", order: at desc, page: 20, select: [at], rate: 50/s }'
+    writes = """
+post: { create: Message, rate: 100/s }
+like: { update: Message, where: "message_id = :message_id", add: [likes], rate: 9000/s }
+"""
+    (index,) = indexes(designed(model_of(entities, reads, writes))).values()
+    assert not any(part.ways > 1 for part in index.partition)
+
+
+# sizes
+
+
+def pages(fields: str) -> Model:
+    entities = f"Page: {{ count: 1M, fields: {{ page_id: 'uuid, key', {fields} }} }}"
+    return model_of(
+        entities, 'page: { find: Page, where: "page_id = :page_id", rate: 1/s }', "put: { upsert: Page, rate: 1/h }"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "message", "fix"),
+    [
+        ("body: text(900)", "", ""),
+        ("body: 'text(900), max 300k', notes: text(90)", "", ""),
+        (
+            "body: 'text(900), max 300k', notes: 'text(90), max 200k'",
+            "up to 488 KB by its types",
+            "give 'body' a smaller max",
+        ),
+        ("tags: set(string(10))", "any size", "give 'tags' a smaller max"),
+    ],
+)
+def test_rows_that_may_become_too_large_are_named(fields: str, message: str, fix: str) -> None:
+    found = [one for one in designed(pages(fields)).findings if "an item of dynamodb has 400 KB" in one.message]
+    assert len(found) == bool(message)
+    for one in found:
+        assert message in one.message
+        assert one.fix.startswith(fix)
+
+
+def test_rows_that_are_too_large_on_average_are_refused() -> None:
+    with pytest.raises(
+        DesignError,
+        match=r"keep a home of 'Page': an item would take 488 KB on average, and dynamodb stores 400 KB; move",
+    ):
+        designed(pages("body: 'text(500k), max 900k'"))
+
+
+def test_an_item_is_counted_with_its_entries_in_local_indexes() -> None:
+    large = replace(rooms().entities["Message"].columns["body"].type, kind="text", most=250_000)
+    model = rooms()
+    message = model.entities["Message"]
+    columns = {**message.columns, "body": replace(message.columns["body"], type=large)}
+    changed = replace(model, entities={**model.entities, "Message": replace(message, columns=columns)})
+    design = designed(changed)
+    assert any(view.kind == "lsi" for view in design.views.values())
+    (found,) = {one.message for one in design.findings if "an item of dynamodb has 400 KB" in one.message}
+    assert "its entry in a local index included" in found
+
+
+def test_no_choice_is_infeasible_by_mistake() -> None:
+    """The designs above come from problems in which taking everything is possible, too."""
+    problem = build_problem(orders(), ENGINE).problem
+    assert evaluate(problem, set(problem.views)).cost < INFEASIBLE
+
+
+def test_at_most_100_attributes_are_named_in_projections() -> None:
+    """Twelve lists of ten columns each: the program itself chooses so that no projection has to be widened."""
+    columns = [f"c{number}" for number in range(120)]
+    fields = "".join(f"    {column}: int\n" for column in columns)
+    groups = "".join(f"    g{number}: int\n" for number in range(12))
+    entities = f"Thing:\n  count: 10M\n  fields:\n    thing_id: uuid, key\n{groups}{fields}    body: text(9000)\n"
+    reads = "".join(
+        f'p{n}: {{ find: Thing, where: "g{n} = :g", page: 20, select: [{", ".join(some)}], rate: 9/s }}\n'
+        for n, some in enumerate(zip(*[iter(columns)] * 10, strict=True))
+    )
+    model = model_of(entities, reads, "make: { create: Thing, rate: 1/s }")
+    design = designed(model)
+    named = [one.settings.get("attributes", ()) for one in design.structures if one.kind == "gsi"]
+    assert 50 < sum(len(one) for one in named) <= 100  # type: ignore[arg-type]
+    for structure in design.structures[1:]:
+        for name in structure.views:
+            assert structure.settings["projection"] == projection_of(model, design.views[name])
