@@ -113,7 +113,7 @@ def _any(has: dict[str, Table], names: Iterable[str], many: int) -> Table:
 def _fixed(problem: Problem, name: str) -> float:
     cost = problem.costs.keep(problem.views[name], problem.facts[name]) + problem.carrying[name]
     for (write, view), parts in problem.upkeep.items():
-        if view == name:
+        if view == name and write in problem.rates:  # what cannot be served is not paid for
             cost += sum(part.cost.cost for part in parts) * problem.rates[write] * problem.costs.per_second
     return cost
 
