@@ -150,7 +150,7 @@ def answer(line: dict[str, Any]) -> dict[str, Any]:
 def same(expected: Any, found: Any) -> bool:
     if isinstance(expected, datetime) or not hasattr(expected, "isoformat"):
         if isinstance(expected, float):
-            return found == pytest.approx(expected, rel=1e-9)
+            return bool(found == pytest.approx(expected, rel=1e-9))
         return bool(expected == found)
     return bool(datetime(expected.year, expected.month, expected.day) == found.replace(tzinfo=None))
 

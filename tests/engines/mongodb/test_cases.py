@@ -1,0 +1,187 @@
+"""What an expert would choose for four well-known cases, and what turns each choice round: the statistics alone."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import keyplan
+from keyplan.model.model import Model
+from keyplan.plan.design import Design
+from keyplan.plan.steps import Search
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+@cache
+def designed(name: str, *changes: tuple[str, str]) -> tuple[Model, Design]:
+    """The design of an example, its text changed; each change has to be there to be made."""
+    text = (EXAMPLES / f"{name}.yaml").read_text(encoding="utf-8")
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    model = keyplan.parse_model(text, file=f"{name}.yaml")
+    return model, keyplan.design(model, "mongodb")
+
+
+def embedded(design: Design, entity: str) -> bool:
+    """Whether the rows of an entity live inside their parents' documents."""
+    return bool(design.homes[entity][1])
+
+
+def copies(design: Design, entity: str) -> set[str]:
+    """What the documents of an entity repeat of others."""
+    view, _ = design.homes[entity]
+    return {path for path in design.views[view].holds if "." in path}
+
+
+def requests(design: Design, pattern: str) -> float:
+    return design.plans[pattern].figures.requests
+
+
+# a shop
+
+
+def test_an_order_is_one_document_with_its_items_and_the_name_of_its_user() -> None:
+    _, design = designed("shop")
+    assert embedded(design, "Item")
+    assert "user.name" in copies(design, "Order")
+    node = design.plans["order_page"].node
+    assert isinstance(node, Search)
+    assert set(node.along) == {"items"}
+    assert requests(design, "order_page") == 1
+    assert {"ship_street", "ship_city"} <= set(design.views[design.homes["Order"][0]].holds)
+
+
+def test_placing_an_order_writes_one_document_for_it() -> None:
+    """The parent and its items are one insert; what is kept besides for other patterns makes it a transaction."""
+    _, design = designed("shop")
+    units = {touch.view: touch.units.get("documents written", 0.0) for touch in design.writes["place_order"].touches}
+    order = design.homes["Order"][0]
+    assert units[order] == pytest.approx(1.0, abs=0.01) or units[order] == 0.0
+
+
+def test_more_items_than_an_array_should_have_are_documents_of_their_own() -> None:
+    _, design = designed("shop", ("as items, max 50 ", "as items, max 5000 "))
+    assert not embedded(design, "Item")
+    allowed = ("name: shop", "name: shop\ntargets: { mongodb: { array_elements: 10000, document_bytes: 8MB } }")
+    _, design = designed("shop", ("as items, max 50 ", "as items, max 5000 "), allowed)
+    assert embedded(design, "Item")
+
+
+def test_a_name_that_changes_all_the_time_is_fetched() -> None:
+    _, design = designed(
+        "shop",
+        (
+            'where: "user_id = :user_id", rate: 100/day }\n  change',
+            'where: "user_id = :user_id", rate: 500/s }\n  change',
+        ),
+    )
+    assert "user.name" not in copies(design, "Order")
+
+
+# a blog
+
+
+def test_comments_of_a_viral_post_are_documents_of_their_own() -> None:
+    """60,000 comments on one post: nothing bounds them, so that no array holds them."""
+    _, design = designed("blog")
+    assert not embedded(design, "Comment")
+    assert requests(design, "comments") == 1
+
+
+def test_the_number_of_comments_is_kept() -> None:
+    _, design = designed("blog")
+    counted = [view for view in design.views.values() if view.measures and view.entity == "Comment"]
+    assert [str(part) for part in counted[0].parts] == ["post"]
+
+
+def test_the_number_of_comments_is_counted_when_it_is_asked_for_rarely() -> None:
+    rare = [(f"rate: {rate}\n", "rate: 1/day\n") for rate in ("500/s", "100/s", "50/s")]
+    often = ("comment: { create: Comment, rate: 24k/day", "comment: { create: Comment, rate: 24M/day")
+    patient = [(f"p99: {budget}", "p99: 10m") for budget in ("50ms", "100ms")]
+    _, design = designed("blog", *rare, often, *patient)
+    assert not [view for view in design.views.values() if view.measures and view.entity == "Comment"]
+
+
+# sensors
+
+
+def test_readings_lie_together_under_their_sensor_and_time() -> None:
+    _, design = designed("sensors")
+    view, at = design.homes["Reading"]
+    assert (at, [str(part) for part in design.views[view].parts]) == ((), ["sensor", "at"])
+    assert requests(design, "readings_between") == 1
+
+
+# a social network
+
+
+def test_posts_repeat_the_handle_of_their_author_and_are_found_by_multikey_index() -> None:
+    _, design = designed("social")
+    assert "user.handle" in copies(design, "Post")
+    hashtags = [view for view in design.views.values() if any(part.cut == "each" for part in view.parts)]
+    assert [view.kind for view in hashtags] == ["index"]
+    assert requests(design, "posts_by_hashtag") == 1
+
+
+def test_a_handle_that_changes_is_fetched() -> None:
+    _, design = designed(
+        "social", ("rename: { update: User, set: [name]", "rename: { update: User, set: [name, handle]"),
+        ("rate: 5k/day }", "rate: 1k/s }"),
+    )  # fmt: skip
+    assert "user.handle" not in copies(design, "Post")
+
+
+# embedding by itself
+
+THREADS = """
+keyplan: 1
+name: threads
+entities:
+  Thread:
+    count: 1M
+    fields: {{ thread_id: "uuid, key", title: string(40) }}
+  Reply:
+    count: {replies}
+    key: [thread, number]
+    fields:
+      thread: Thread, as replies{bound}
+      number: int
+      text: text({size})
+patterns:
+  thread:
+    find: Thread
+    where: thread_id = :thread_id
+    with: [{{ replies: {{ order: number, limit: 200 }} }}]
+    rate: {reads}
+writes:
+  begin: {{ create: Thread, rate: 1/s }}
+  reply: {{ create: Reply, rate: {writes} }}
+"""
+
+
+def replies_are_embedded(
+    *, replies: str = "50M", bound: str = ", max 200", size: int = 100, reads: str = "100/s", writes: str = "10/s"
+) -> bool:
+    text = THREADS.format(replies=replies, bound=bound, size=size, reads=reads, writes=writes)
+    return embedded(keyplan.design(keyplan.parse_model(text), "mongodb"), "Reply")
+
+
+def test_what_is_read_together_is_kept_together() -> None:
+    assert replies_are_embedded()
+
+
+def test_what_is_written_far_more_often_than_read_is_kept_apart() -> None:
+    """A reply that is added to an array rewrites all of it."""
+    assert not replies_are_embedded(reads="1/s", writes="1k/s")
+
+
+def test_what_has_no_bound_is_kept_apart() -> None:
+    assert not replies_are_embedded(bound="")
+
+
+def test_what_would_be_a_large_document_is_kept_apart() -> None:
+    assert not replies_are_embedded(size=20_000)
