@@ -18,6 +18,10 @@ from tests.engines.mongodb.server import Shared
 KEPT = 8
 """Databases that stay while the tests run: each takes files and memory of the server."""
 
+LIFETIME_SECONDS = 5
+"""What a process that was killed in the middle of a transaction has locked is free again after so long; the server's
+default is a minute."""
+
 
 class Harness(harness.Harness):
     """Databases on one replica set."""
@@ -40,6 +44,9 @@ class Harness(harness.Harness):
             self._url = self._server.url
         self._client = MongoClient(self._url, serverSelectionTimeoutMS=30_000)
         self._client.admin.command("ping")
+        for host, port in self._client.nodes:
+            with MongoClient(host, port, directConnection=True) as node:
+                node.admin.command({"setParameter": 1, "transactionLifetimeLimitSeconds": LIFETIME_SECONDS})
 
     def stop(self) -> None:
         if self._client is not None:
