@@ -383,7 +383,12 @@ class Candidates:
         for need in needs:
             for tree in need.trees:
                 if tree.role == name and tree.select.order:
-                    order = tuple(Part(str(term.path)) for term in tree.select.order if not term.path.roles)
+                    # A row that lacks a part of the key would have no entry at all.
+                    order = tuple(
+                        Part(str(term.path))
+                        for term in tree.select.order
+                        if not (term.path.roles or self.model.column(role.entity, term.path).optional)
+                    )
         rest = tuple(Part(column) for column in child.key if column not in role.columns)
         sort = (*order, *(part for part in rest if part not in order))
         copies: set[str] = set()

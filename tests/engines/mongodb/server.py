@@ -27,7 +27,7 @@ from types import TracebackType
 from typing import Any
 
 from pymongo import MongoClient
-from pymongo.errors import OperationFailure, PyMongoError
+from pymongo.errors import PyMongoError
 
 from tests.engines import fetch
 
@@ -134,7 +134,7 @@ class Server:
                     client.admin.command(
                         "replSetReconfig", {**current, "version": current["version"] + 1, "settings": settings}
                     )
-                except OperationFailure:  # a vote in between, or a member that has not joined yet
+                except PyMongoError:  # a vote in between, or a member that has not joined yet
                     if time.monotonic() > deadline:
                         raise
                     time.sleep(0.1)
@@ -174,11 +174,12 @@ class Server:
             process.wait()
             self._processes[number] = None
 
-    def restart(self, number: int) -> None:
-        """Starts a killed node again, with the files that it left, and waits until it takes part."""
-        self._processes[number] = self._launch(number)
-        if not self._ready(number):
-            raise fetch.FetchError(f"mongod ended at once\n{self._log()}")
+    def restart(self, *numbers: int) -> None:
+        """Starts killed nodes again, with the files that they left, and waits until all take part."""
+        for number in numbers:
+            self._processes[number] = self._launch(number)
+            if not self._ready(number):
+                raise fetch.FetchError(f"mongod ended at once\n{self._log()}")
         self._wait_for_members()
 
     @contextmanager

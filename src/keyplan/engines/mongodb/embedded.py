@@ -34,6 +34,7 @@ class ScanAsk(Ask):
     """All documents of a range of parents."""
 
     span: Span
+    left: int | None
 
 
 class EmbeddedReader(Reader):
@@ -69,13 +70,9 @@ class EmbeddedReader(Reader):
         for number, span in enumerate(spans):
             fixed = (*span.partition, *span.prefix)
             if len(fixed) < self._roots:
-                if span.low is not None or span.high is not None or span.starts is not None:
-                    raise UnsupportedError(
-                        f"view '{self._place.view.name}': embedded rows have no order across parents"
-                    )
-                found = self._filter.span(span) if fixed else {}
-                find = Find(collection, found, self._projection, [(ID, 1)], 0, ID_INDEX, strong)
-                asks.append(ScanAsk(find, (number,), span))
+                way = -1 if self._descending else 1
+                find = Find(collection, self._parents(span), self._projection, [(ID, way)], 0, ID_INDEX, strong)
+                asks.append(ScanAsk(find, (number,), span, limit))
             else:
                 wanted.setdefault(fixed[: self._roots], []).append((number, span))
         keys = list(wanted)
@@ -95,9 +92,7 @@ class EmbeddedReader(Reader):
         if not isinstance(reply, Found):
             raise reply
         if isinstance(ask, ScanAsk):
-            rows = [row for document in reply.documents for _, row in self._elements(document)]
-            more = ScanAsk(More(reply.cursor), ask.spans, ask.span) if reply.cursor is not None else None
-            return Answer((rows,), more)
+            return self._scanned(ask, reply)
         assert isinstance(ask, DocumentsAsk)
         found: dict[int, list[Row]] = {number: [] for number in ask.spans}
         for document in reply.documents:
@@ -109,8 +104,32 @@ class EmbeddedReader(Reader):
             more_ask = DocumentsAsk(More(reply.cursor), ask.spans, ask.wanted, ask.limit)
         return Answer([found[number] for number in ask.spans], more_ask)
 
-    def _within(self, elements: Keyed, span: Span, limit: int | None) -> list[Row]:
-        prefix = (*span.partition, *span.prefix)[self._roots :]
+    def _parents(self, span: Span) -> Document:
+        """The filter for the parents that rows of a span may have."""
+        left = self._roots - len(span.partition) - len(span.prefix)
+        low = None if span.low is None else span.low[:left]
+        high = None if span.high is None else span.high[:left]
+        wide = Span(span.partition, span.prefix, low, False, high, False)
+        return self._filter.span(wide) if wide.partition or wide.prefix or low or high else {}
+
+    def _scanned(self, ask: ScanAsk, reply: Found) -> Answer:
+        rows: list[Row] = []
+        span = ask.span
+        whole = Span(
+            (), (*span.partition, *span.prefix), span.low, span.low_open, span.high, span.high_open, span.starts
+        )
+        for document in reply.documents:
+            above = self._id_of(document)
+            rows += self._within([((*above, *key), row) for key, row in self._elements(document)], whole, None, 0)
+        left = None if ask.left is None else ask.left - len(rows)
+        if left is not None and left <= 0:
+            return Answer((rows[: ask.left],))
+        more = ScanAsk(More(reply.cursor), ask.spans, span, left) if reply.cursor is not None else None
+        return Answer((rows,), more)
+
+    def _within(self, elements: Keyed, span: Span, limit: int | None, skip: int | None = None) -> list[Row]:
+        """The rows of a span, in the search's direction; `skip` parts of the span are not in the elements' keys."""
+        prefix = (*span.partition, *span.prefix)[self._roots if skip is None else skip :]
         width = len(prefix)
         low, high, starts = span.low, span.high, span.starts
         rows = []

@@ -242,8 +242,11 @@ class _Member:
     def __init__(self, place: Place) -> None:
         self.place = place
         self.fields = fields_encoder(place.stored)
-        self.names = [slot.field for slot in place.own_key]
-        self._values = tuple_encoder(place.own_key)
+        # A part of the order may be the parent's, which tells no elements apart.
+        own = [(n, slot) for n, slot in enumerate(place.key) if slot.field.partition(".")[0] != ID]
+        self._places = [n for n, _ in own]
+        self._names = [slot.field for _, slot in own]
+        self._values = tuple_encoder([slot for _, slot in own])
         self._encoders = {slot.path: encoder(slot) for slot in place.slots.values()}
         names = Names()
         key = "".join(names.decode(slot, source_of(slot, "e")) + ", " for slot in place.own_key)
@@ -254,8 +257,8 @@ class _Member:
 
     def key(self, edit: Edit) -> Document:
         """The fields that tell the element from the others, with their values."""
-        place = self.place
-        return dict(zip(self.names, self._values(edit.key[len(place.parts) - place.own :]), strict=True))
+        values = self._values([edit.key[n] for n in self._places])
+        return dict(zip(self._names, values, strict=True))
 
     def ident(self, edit: Edit) -> Document:
         return {name: {"$eq": value} for name, value in self.key(edit).items()}

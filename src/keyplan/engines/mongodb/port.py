@@ -123,10 +123,13 @@ class Link:
             options["serverSelectionTimeoutMS"] = SELECTION_MS
         try:
             self.client = client(url, **options)
-            self.database = self.client.get_database(name, codec_options=codec_options())
+            self.options = codec_options()
+            self.database = self.client.get_database(name, codec_options=self.options)
         except (PyMongoError, ValueError, TypeError) as error:
             raise ArgumentError(f"{self.where}: {error}") from None
-        self._majority = WriteConcern("majority") if self.client.write_concern.is_server_default else None
+        # A concern without `w` would mean a single node.
+        said = {"w": "majority", **self.client.write_concern.document}
+        self.concern = WriteConcern(said["w"], said.get("wtimeout"), said.get("j"))
         strict = self.client.read_concern.level == "linearizable"
         self._strong_concern = ReadConcern("linearizable" if strict else "majority")
         self._weak: dict[str, Any] = {}
@@ -151,13 +154,9 @@ class Link:
                 name,
                 read_preference=ReadPreference.PRIMARY,
                 read_concern=ReadConcern("local"),
-                write_concern=self._majority,
+                write_concern=self.concern,
             )
         return found
-
-    @property
-    def commit_concern(self) -> Any:
-        return self._majority or self.client.write_concern
 
     def error(self, error: BaseException, *, writing: bool) -> KeyplanError:
         return translate(error, self.where, writing=writing)
@@ -208,7 +207,7 @@ def _chunk(cursor: Any) -> Calls:
 
 def _command(link: Link, request: Command) -> Calls:
     try:
-        return (yield lambda: link.database.command(request.body))
+        return (yield lambda: link.database.command(request.body, codec_options=link.options))
     except OperationFailure as error:
         if error.code in request.tolerates:
             return {}
@@ -295,7 +294,7 @@ def _alone(link: Link, request: WriteRequest) -> Calls:
 def _transaction(link: Link, request: WriteRequest) -> Calls:
     session = yield lambda: link.client.start_session(causal_consistency=False)
     try:
-        yield lambda: session.start_transaction(ReadConcern("snapshot"), link.commit_concern, ReadPreference.PRIMARY)
+        yield lambda: session.start_transaction(ReadConcern("snapshot"), link.concern, ReadPreference.PRIMARY)
         replies = yield from _together(link, request.steps, session)
         yield from _commit(session)
     except Exception:
