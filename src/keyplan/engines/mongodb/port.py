@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from datetime import UTC
@@ -122,10 +123,14 @@ class Link:
         if "serverselectiontimeoutms" not in parts.query.lower():
             options["serverSelectionTimeoutMS"] = SELECTION_MS
         try:
-            self.client = client(url, **options)
+            with warnings.catch_warnings():
+                warnings.simplefilter(
+                    "error", UserWarning
+                )  # the driver goes on without an option that it does not know
+                self.client = client(url, **options)
             self.options = codec_options()
             self.database = self.client.get_database(name, codec_options=self.options)
-        except (PyMongoError, ValueError, TypeError) as error:
+        except (PyMongoError, ValueError, TypeError, UserWarning) as error:
             raise ArgumentError(f"{self.where}: {error}") from None
         # A concern without `w` would mean a single node.
         said = {"w": "majority", **self.client.write_concern.document}
