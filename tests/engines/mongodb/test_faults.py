@@ -157,7 +157,7 @@ def test_a_duplicate_names_the_row_and_the_field(store: keyplan.Store) -> None:
 def test_a_document_over_16_mb(mongodb: Harness) -> None:
     url = mongodb.url()
     model = keyplan.parse_model(
-        "keyplan: 1\nname: big\nentities:\n  Big:\n    count: 10\n    fields: { k: 'int, key', a: 'text(100, max 12MB)',"
+        "keyplan: 1\nname: big\nentities:\n  Big:\n    count: 9\n    fields: { k: 'int, key', a: 'text(100, max 12MB)',"
         " b: 'text(100, max 12MB), optional 50%' }\npatterns:\n  big: { find: Big, where: 'k = :k', rate: 1/s }\n"
         "writes:\n  put: { create: Big, rate: 1/s }\n"
         "  more: { update: Big, set: [b], where: 'k = :k', rate: 1/s }\n"
