@@ -179,7 +179,7 @@ class Assembly:
             return Extend(both, (Attach("", self.node(whole.goal)),), need.given)
         if option.kind == "then":
             first, second = option.subs
-            return Then(self.node(first.goal), self.node(second.goal), need.order[0].path.column)
+            return Then(self.node(first.goal), self.node(second.goal), str(need.order[0].path))
         if option.kind == "fold":
             assert need.fold is not None
             return Fold(self.node(option.subs[0].goal), need.fold.group, need.fold.compute)

@@ -240,7 +240,8 @@ class Candidates:
                 yield option
 
     def _sparse(self, entity: str, need: Need) -> list[tuple[Condition, ...]]:
-        """The literal conditions that a view may be restricted to: none, or all of them on own columns."""
+        """The literal conditions that a view may be restricted to: none, all of them on own columns, and values behind
+        references that are missing, unless they may be because a row has expired, which nobody notes."""
         literal = tuple(
             condition
             for condition in need.given
@@ -248,9 +249,22 @@ class Candidates:
             and condition.op in ("=", "!=", "present", "missing")
             and condition.cut is None
             and all(isinstance(operand, Literal) for operand in condition.operands)
-            and self.model.entities[entity].columns[condition.path.column].computed is None
+            and (column := self.model.entities[entity].columns[condition.path.column]).computed is None
+            and (condition.op != "present" or column.optional)
         )
-        return [(), literal] if literal else [()]
+        behind = tuple(
+            condition
+            for condition in need.given
+            if condition.path.roles
+            and condition.op == "missing"
+            and self._copyable(entity, str(condition.path))
+            and not any(self.model.entities[name].ttl for name in self._passed(entity, condition.path))
+        )
+        return list(dict.fromkeys(((), literal, (*literal, *behind))))
+
+    def _passed(self, entity: str, path: Path) -> list[str]:
+        """The entities behind the references of a path."""
+        return [self.model.entity_at(entity, path.roles[:length]) for length in range(1, len(path.roles) + 1)]
 
     # contents
 
@@ -267,6 +281,8 @@ class Candidates:
                 partition, sort = (), (*shape.partition, *shape.sort)
             if kind.kept_by_engine and not partition and not sort:
                 continue
+            if kind.kept_by_engine and any(condition.path.roles for condition in shape.where):
+                continue  # an engine that keeps it sees the row alone
             if kind.local and not self._is_local(kind, shape, needs):
                 continue
             if kind.holds_all:

@@ -256,7 +256,9 @@ class Maintenance:
     def _decisive(self, view: View) -> set[str]:
         """The own columns that decide whether and where a row has an entry, and what it adds to a group."""
         found = _own_columns(self.model, view)
-        found |= {condition.path.column for condition in view.where if not condition.path.roles}
+        for condition in view.where:
+            roles = condition.path.roles
+            found |= set(self.model.entities[view.entity].roles[roles[0]].columns) if roles else {condition.path.column}
         for measure in view.measures:
             for path in term_paths(measure.term):
                 roles = self.model.entities[view.entity].roles
@@ -333,6 +335,7 @@ class Maintenance:
     def _copied(self, view: View) -> set[str]:
         texts = {text for text in view.holds if path_of(text, self.model, view.entity).roles}
         texts |= {part.path for part in view.parts if part.path and path_of(part.path, self.model, view.entity).roles}
+        texts |= {str(condition.path) for condition in view.where if condition.path.roles}
         for measure in view.measures:
             texts |= {str(path) for path in term_paths(measure.term) if path.roles}
         return texts
@@ -366,6 +369,8 @@ class Maintenance:
             prefix = ".".join(chain) + "."
             moved = any(prefix + column in keyed for column in changed)
             touched = rows * min(1.0, self.view_facts.share(view))
+            if effect.kind == "delete" and any(c.op == "missing" and c.path.roles == chain for c in view.where):
+                touched = rows  # those that pointed at it have nothing there any more
             work = TouchWork(
                 view,
                 facts,

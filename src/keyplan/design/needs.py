@@ -256,20 +256,27 @@ def intersected(model: Model, need: Need) -> Iterator[tuple[Need, Need, Need]]:
 
 
 def present_then_missing(model: Model, need: Need) -> tuple[Need, Need] | None:
-    """An order that begins with a column that may be missing: the rows that have it, then those that lack it."""
+    """An order that begins with a value that may be missing: the rows that have it, then those that lack it.
+
+    A value behind a reference may always be missing: the row that is pointed at may be gone.
+    """
     if not need.order or need.fold is not None:
         return None
     first = need.order[0]
     asked = {str(c.path) for c in need.given}
-    if first.path.roles or str(first.path) in asked or not model.column(need.entity, first.path).optional:
+    if str(first.path) in asked or model.is_many(need.entity, first.path.roles):
         return None
-    if model.column(need.entity, first.path).computed is not None:
+    column = model.column(need.entity, first.path)
+    if column.computed is not None or not (first.path.roles or column.optional):
         return None
     have = replace(need, given=(*need.given, Condition(first.path, "present")))
     rest = need.order[1:] or tuple(
         Order(Path((), column), first.descending) for column in model.entities[need.entity].key
     )
     lack = replace(need, given=(*need.given, Condition(first.path, "missing")), order=rest, at_least=0.0)
+    if first.path.roles:
+        # What is known to be missing need not be read.
+        lack = replace(lack, wants=tuple(text for text in lack.wants if text != str(first.path)))
     return have, lack
 
 

@@ -196,7 +196,8 @@ class Ways:
         keep_after = total / rows if found.left and rows else 1.0
         keep_inside = rows / entries if entries else 1.0
         rows = min(rows, need.limit / max(keep_after, 1e-9))
-        wanted_entries = rows / max(keep_inside, 1e-9)
+        # Where all rows are wanted, everything is read, though it may be that nothing passes.
+        wanted_entries = rows / max(keep_inside, 1e-9) if rows < found.rows else entries
         per_span = min(entries / found.spans, wanted_entries)
         requests = found.spans
         if found.walks and found.buckets > 1:

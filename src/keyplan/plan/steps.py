@@ -106,7 +106,8 @@ class Intersect:
 class Then:
     """The rows of `first`, then those of `second`: rows that have `column`, in its order, before those that lack it.
 
-    Both are ordered; `second` is read only when `first` has no more.
+    `column` may be a path through references. Both are ordered; `second` is read only when `first` has no more, and
+    need not take the column, which is missing there.
     """
 
     first: Node

@@ -391,6 +391,8 @@ class ThenNode:
             starts = [self.start(positions[number]) for number in numbers]
             lists = yield from self.second.many(call, here, starts, limit)
             for number, rows in zip(numbers, lists, strict=True):
+                for row in rows:
+                    row.setdefault(self.column, None)
                 result[number] += rows
         return result if limit is None else [rows[:limit] for rows in result]
 

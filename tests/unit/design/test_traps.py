@@ -105,6 +105,30 @@ def test_trap_04_missing_sorts_last_so_it_takes_two_reads() -> None:
     assert matched(model, view(model, "user | flagged, order_id")) is None
 
 
+def test_trap_04_what_is_behind_a_reference_may_be_missing_too() -> None:
+    model = asked("find: Order, where: 'status = :s', order: user.name desc, page: 10")
+    parts = present_then_missing(model, need_of_pattern(model, model.patterns["p"]))
+    assert parts is not None
+    have, lack = parts
+    assert str(have.given[-1]) == "user.name present"
+    assert str(lack.given[-1]) == "user.name missing"
+    assert "user.name" in have.wants
+    assert "user.name" not in lack.wants
+    # Two small reads in the order of the answer, in place of all orders of a status.
+    built = build_problem(model, get_engine("dynamodb"))
+    restricted = [v for v in built.problem.views.values() if v.where]
+    assert {str(c) for v in restricted for c in v.where} == {"user.name missing"}
+    assert {v.kind for v in restricted} == {"table"}
+
+
+def test_trap_04_a_value_that_expires_leaves_no_trace_in_a_view() -> None:
+    """Whether it is missing changes without a write, so that no view is restricted to the rows that lack it."""
+    shop = SHOP.replace("User:\n  count: 2M\n", "User:\n  count: 2M\n  ttl: 30d\n")
+    model = model_of(shop, "p: { find: Order, where: 'status = :s', order: user.name desc, page: 10 }")
+    built = build_problem(model, get_engine("dynamodb"))
+    assert not any(c.path.roles for v in built.problem.views.values() for c in v.where)
+
+
 def test_trap_04_a_condition_implies_presence() -> None:
     model = asked("find: Order, where: 'user = :u and flagged > :f', page: 10")
     assert matched(model, view(model, "user | flagged, order_id")) is not None

@@ -80,7 +80,8 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     if size > LIMITS.document_bytes:
         return Rejection(f"a document of {size:.0f} B is over the limit of {LIMITS.document_bytes} B")
     whole = set(here.stored) <= set(view.holds) and {part.path for part in view.parts} == set(here.key)
-    if whole or any(path_of(part.path, model, view.entity).roles for part in view.parts):
+    behind = any(path_of(part.path, model, view.entity).roles for part in view.parts)
+    if whole or behind or any(condition.path.roles for condition in view.where):
         return view
     return Rejection("an index on the entity's own collection finds its rows, at no copy of them")
 

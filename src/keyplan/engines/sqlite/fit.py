@@ -19,7 +19,8 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
         return view
     if view.measures or view.unique or any(part.cut in ("each", "words") for part in view.parts):
         return view
-    if any(path_of(part.path, model, view.entity).roles for part in view.parts):
+    behind = any(path_of(part.path, model, view.entity).roles for part in view.parts)
+    if behind or any(condition.path.roles for condition in view.where):
         return view  # an order or a condition across a reference, which no index of one table can follow
     here = model.entities[view.entity]
     whole = set(view.holds) == set(here.stored) and tuple(part.path for part in view.parts) == here.key
