@@ -19,7 +19,7 @@ from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, TouchWork, ViewFacts
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import Literal, term_paths
+from keyplan.model.pattern import Literal, Path, term_paths
 from keyplan.model.write import Children, Write
 from keyplan.plan.view import COPIES, View
 
@@ -257,13 +257,16 @@ class Maintenance:
         """The own columns that decide whether and where a row has an entry, and what it adds to a group."""
         found = _own_columns(self.model, view)
         for condition in view.where:
-            roles = condition.path.roles
-            found |= set(self.model.entities[view.entity].roles[roles[0]].columns) if roles else {condition.path.column}
+            found |= self._own_side(view.entity, condition.path)
         for measure in view.measures:
             for path in term_paths(measure.term):
-                roles = self.model.entities[view.entity].roles
-                found |= set(roles[path.roles[0]].columns) if path.roles else {path.column}
+                found |= self._own_side(view.entity, path)
         return found
+
+    def _own_side(self, entity: str, path: Path) -> set[str]:
+        """The own columns that a value depends on: itself, or the reference that leads to it."""
+        roles = self.model.entities[entity].roles
+        return set(roles[path.roles[0]].columns) if path.roles else {path.column}
 
     def _most_multiplicity(self, view: View) -> float:
         """The most entries that a row has: by the limit of a set, or a few times the usual number of words."""
