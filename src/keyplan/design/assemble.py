@@ -8,6 +8,7 @@ from dataclasses import replace
 from keyplan.design.build import Built
 from keyplan.design.describe import plan_steps, write_steps
 from keyplan.design.facts import marks_of
+from keyplan.design.followers import scanning_writes
 from keyplan.design.goals import Goal, Option, Sub
 from keyplan.design.heat import warnings
 from keyplan.design.local import Base, bases_of
@@ -77,22 +78,24 @@ class Assembly:
             sum(problem.carrying[name] for name in self.chosen)
             + coupling_cost(problem.couplings, set(self.solution.chosen)),
         )
-        return Design(
+        dependents = self._dependents()
+        found = Design(
             self.model.name,
             self.engine.name,
             views,
             structures,
             homes,
             {name: self._whole_row(name) for name in self.model.entities},
-            self._dependents(),
+            dependents,
             plans,
             writes,
             objective,
             self._figures(),
-            self._findings(),
+            (*self._findings(), *scanning_writes(self.model, views, dependents)),
             dict(unserved),
             settings,
         )
+        return replace(found, findings=(*found.findings, *self.engine.findings(self.model, found)))
 
     # views
 
@@ -291,7 +294,7 @@ class Assembly:
             _add_units(units, figures.units)
         early = [figures for sub, figures in below if sub.early]
         late = [figures for sub, figures in below if not sub.early]
-        own_trips = 1 if option.view is not None else 0
+        own_trips = option.cost.trips if option.view is not None else 0
         if option.kind in ("drive", "then"):
             trips = sum(figures.trips for figures in late)
             p99 = sum(figures.p99_ms for figures in late)
@@ -351,15 +354,21 @@ class Assembly:
         units: dict[str, float] = {}
         for touch in touches:
             _add_units(units, touch.units)
-        requests, trips, p99 = 1.0, 1, 0.0
+        requests, p99 = 1.0, 0.0
+        waits: dict[int, int] = {}
         for root in lookups:
             figures = self._call(root.goal)
             times = root.rate / problem.rates[name] if problem.rates[name] else 1.0
             cost += figures.cost * times
             _add_units(units, figures.units, times)
-            trips = max(trips, 1 + figures.trips)
+            for stage in _STAGES[root.kind]:
+                waits[stage] = max(waits.get(stage, 0), figures.trips)
             requests += figures.requests * times
             p99 = max(p99, figures.p99_ms)
+        trips = 1 + sum(waits.values())
+        if problem.costs.atomic_entries is not None and self.model.writes[name].kind != "create":
+            fans = any(root.kind == "fan" for root in lookups)
+            requests, trips = requests + fans, trips + fans  # the intent goes
         figures = Figures(requests, trips, sum(t.puts + t.deletes for t in touches), 0.0, units, cost, p99)
         find = next((self.node(root.goal) for root in lookups if root.kind == "find"), None)
         reads_row = any(root.kind == "old" for root in lookups)
@@ -375,7 +384,7 @@ class Assembly:
                 work = part.work
                 puts = work.puts + work.patches + work.moves + work.adds
                 deletes = work.deletes + work.moves
-                if puts or deletes:
+                if puts or deletes or work.checks:
                     premium = problem.costs.premium(work, part.cost) if transaction and part.entries else Cost()
                     cost = total((part.cost, premium))
                     edits = {"put": work.puts, "patch": work.patches, "move": work.moves, "delete": work.deletes}
@@ -432,6 +441,10 @@ class Assembly:
                 Finding("warning", f"entities.{entity}", text, "lower their peaks, or let them be answered apart")
             )
         return tuple(found)
+
+
+_STAGES = {"find": (0,), "old": (1,), "children": (2,), "snapshot": (3,), "fan": (4, 6), "copy": (5,)}
+"""When a write makes its lookups; those of one stage run together, and those behind rows that changed once more."""
 
 
 def _one_after_other(first: Figures, then: Figures) -> Figures:

@@ -35,13 +35,14 @@ def _walk(assembly: Assembly, goal: Goal, steps: list[Mapping[str, Any]]) -> Non
         given = found.given if found is not None else option.measure.given if option.measure else ()
         get = found.get if found is not None else bool(option.measure and option.measure.get)
         scan = bool(found and found.scan)
-        op = "scan" if scan else "get" if get and option.requests <= 1 else "batch_get" if get else "query"
+        op = "scan" if scan else "get" if get and option.entries <= 1 else "batch_get" if get else "query"
         step: dict[str, Any] = {
             "op": op,
             "view": assembly.names[view.name],
             "where": [condition_text(c) for c in (*view.where, *given)],
             "requests": _round(option.requests),
             "rows": _round(option.entries),
+            "units": {unit: _round(amount) for unit, amount in option.cost.units.items()},
         }
         if found is not None and found.at:
             step["at"] = ".".join(found.at)
@@ -84,6 +85,8 @@ def write_steps(assembly: Assembly, name: str, touches: Sequence[Touch]) -> tupl
             for number in range(before, len(steps)):
                 steps[number] = {**steps[number], "why": _WHY.get(root.kind, root.kind)}
     for touch in touches:
+        if not touch.puts and not touch.deletes:
+            continue  # nothing but checks
         steps.append({"op": "write", "view": touch.view, "puts": _round(touch.puts), "deletes": _round(touch.deletes)})
     return tuple(steps)
 

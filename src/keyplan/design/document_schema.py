@@ -173,6 +173,7 @@ def _step() -> Schema:
         "parallel": {"const": True, "description": "It runs in the same round trip as the step before."},
         "requests": _number("Requests."),
         "rows": _number("Entries read; for a filter, rows left."),
+        "units": _units(),
         "puts": _number("Entries written."),
         "deletes": _number("Entries removed."),
     }

@@ -100,7 +100,7 @@ class _Explanation:
         if not found["served"]:
             return {**head, **found}
         known = self._lookups(name)
-        touched = iter(self.design.writes[name].touches)
+        touched = iter([touch for touch in self.design.writes[name].touches if touch.puts or touch.deletes])
         steps = []
         for step in found["steps"]:
             if step["op"] == "write":

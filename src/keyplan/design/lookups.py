@@ -12,6 +12,7 @@ from keyplan.design.needs import (
     driven,
     extreme_row,
     intersected,
+    is_generated,
     need_of_pattern,
     present_then_missing,
     rank_target_need,
@@ -71,7 +72,9 @@ def _raised(model: Model, statistics: Statistics, need: Need) -> Iterator[Need]:
         for write in model.writes.values():
             target = here.roles[name].entity
             changes = set(write.sets) | set(write.adds)
-            if write.entity == target and (write.kind in ("upsert", "delete", "change") or changes & inner):
+            whole = write.kind in ("upsert", "delete", "change")
+            whole |= write.kind == "create" and not is_generated(model, target)
+            if write.entity == target and (whole or changes & inner):
                 yield dependents(model, need.entity, name)
     for tree in need.trees:
         chain = tree.role.split(".")

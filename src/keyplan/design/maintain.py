@@ -12,7 +12,7 @@ from math import ceil
 
 from keyplan.design.facts import Facts
 from keyplan.design.match import child_view
-from keyplan.design.needs import Need, dependents, row_of_role, whole_row
+from keyplan.design.needs import Need, dependents, is_generated, row_of_role, whole_row
 from keyplan.design.statistics import ASSUMED_WORDS, Statistics
 from keyplan.design.ways import MANY_MORE
 from keyplan.engines.base import Kind
@@ -148,7 +148,10 @@ class Maintenance:
                 if embed.entity == effect.entity:
                     places.append((at, child_view(self.model, view, at)))
             direct = (self._direct(write, effect, view, seen, facts, at) for at, seen in places)
-            found.extend(part for part in direct if part is not None)
+            for part in direct:
+                if part is not None:
+                    found.append(part)
+                    found.extend(self._checks(part))
             found.extend(self._fan_out(write, effect, view, facts))
         return found
 
@@ -161,7 +164,9 @@ class Maintenance:
         kind = self.kinds[view.kind]
         many = self.view_facts.multiplicity(seen) if not at else 1.0
         change = self._counted(effect, seen) if seen.measures else self._changed(write, effect, seen, kind)
-        demands = self._copies(write, effect, seen) if change.copies else []
+        # An entry of ours that comes anew has all its copies read, whatever it was that moved it.
+        anew = not kind.kept_by_engine and bool(change.moves or change.puts)
+        demands = self._copies(write, effect, seen, anew) if change.copies else []
         if change.needs_old and not effect.old_known:
             demands.append(Demand(write.name, "old", effect.entity, whole_row(self.model, effect.entity), effect.times))
         scale = effect.times
@@ -213,6 +218,13 @@ class Maintenance:
             values = self.statistics.distinct(view.entity, path, part.cut) if limited else float("inf")
             groups *= values + part.or_missing
         return groups
+
+    def _checks(self, part: Upkeep) -> Iterator[Upkeep]:
+        """The checks that rows which values are copied from are still as they were read, in the same request."""
+        checks = sum(demand.times for demand in part.demands if demand.what == "copy")
+        if checks and self.costs.transactional:
+            work = TouchWork(part.work.view, part.work.facts, checks=checks)
+            yield Upkeep(work, self.costs.touch(work), checks)
 
     def _counted(self, effect: Effect, view: View) -> _Change:
         """What one row's change does to the groups of a view with measures."""
@@ -315,7 +327,7 @@ class Maintenance:
                     after = before
         return min(1.0, before), min(1.0, after)
 
-    def _copies(self, write: Write, effect: Effect, view: View) -> list[Demand]:
+    def _copies(self, write: Write, effect: Effect, view: View, anew: bool) -> list[Demand]:
         """The rows whose values are copied into a new or re-pointed entry."""
         here = self.model.entities[view.entity]
         wants: dict[str, set[str]] = {}
@@ -324,7 +336,7 @@ class Maintenance:
             role = path.roles[0]
             if role in effect.parents_known and len(path.roles) == 1:
                 continue
-            if effect.kind == "update" and not set(here.roles[role].columns) & effect.columns:
+            if effect.kind == "update" and not anew and not set(here.roles[role].columns) & effect.columns:
                 continue
             wants.setdefault(role, set()).add(text[len(role) + 1 :])
         found = []
@@ -346,12 +358,15 @@ class Maintenance:
     # rows that the view copies from
 
     def _fan_out(self, write: Write, effect: Effect, view: View, facts: ViewFacts) -> Iterator[Upkeep]:
-        """Entries that repeat a value of the changed row."""
-        if effect.kind == "create":
-            return  # nothing points at a new row in the ordinary course
+        """Entries that repeat a value of the changed row.
+
+        Each lookup is made twice: before the write, and after it for rows that have begun to copy meanwhile.
+        """
+        if effect.kind == "create" and is_generated(self.model, effect.entity):
+            return  # nobody can know its key
         kind = self.kinds[view.kind]
         for chain, columns in self._chains_to(view, effect.entity).items():
-            changed = columns if effect.kind in ("delete", "replace") else columns & effect.columns
+            changed = columns & effect.columns if effect.kind == "update" else columns
             if not changed:
                 continue
             rows = effect.times
@@ -364,7 +379,11 @@ class Maintenance:
             if self._goes_along(write, effect, *steps[-1]):
                 continue
             for owner, role in reversed(steps):
-                demands.append(Demand(write.name, "fan", f"{owner}.{role}", dependents(self.model, owner, role), rows))
+                need = dependents(self.model, owner, role)
+                demands.append(Demand(write.name, "fan", f"{owner}.{role}", need, 2 * rows))
+                if effect.kind == "create":
+                    rows = 0.0  # rows may point at one that is not there, but in the ordinary course none does
+                    break
                 target = self.model.entities[owner].roles[role].entity
                 share = self.statistics.present(owner, self.model.entities[owner].roles[role].columns[0])
                 rows *= self.statistics.rows(owner) * share / max(1.0, self.statistics.rows(target))
@@ -384,7 +403,11 @@ class Maintenance:
                 entry_bytes=self.costs.entry_bytes(view, facts),
             )
             own = 0.0 if kind.kept_by_engine else touched
-            yield Upkeep(work, self.costs.touch(work), own, 0.0, tuple(demands))
+            if effect.kind != "create" and self.costs.atomic_entries is not None:
+                # An intent is put with the write and deleted behind it: twice the price, then once.
+                noted = TouchWork(view, facts, checks=effect.times * 1.5)
+                yield Upkeep(noted, self.costs.touch(noted), effect.times)
+            yield Upkeep(work, self.costs.touch(work) if touched else Cost(), own, 0.0, tuple(demands))
 
     def _goes_along(self, write: Write, effect: Effect, owner: str, role: str) -> bool:
         """Whether the rows that point at a deleted one are deleted by the same call."""

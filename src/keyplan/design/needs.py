@@ -341,3 +341,12 @@ def wanted(model: Model, entity: str, paths: Iterable[str]) -> tuple[str, ...]:
             if EXPIRES in owner.columns:
                 found.add(".".join((*path.roles[:length], EXPIRES)))
     return tuple(sorted(found))
+
+
+def is_generated(model: Model, entity: str) -> bool:
+    """Whether keys of new rows are made up by the store, in the ordinary course."""
+    here = model.entities[entity]
+    return any(
+        item.type is not None and item.type.kind in ("uuid", "ulid") and item.default is None and item.source is None
+        for item in (here.fields[here.columns[column].field] for column in here.key)
+    )

@@ -124,13 +124,13 @@ class Options:
                 return
             goals.append(Sub(child, extra.role, extra.what, extra.under, extra.select, extra.early))
         times = goal.times
-        scaled = Cost(cost.cost * times, {unit: n * times for unit, n in cost.units.items()}, cost.p99_ms)
+        scaled = replace(cost, cost=cost.cost * times, units={unit: n * times for unit, n in cost.units.items()})
         goal.options.append(
             Option(
                 "search",
                 way.match.view,
                 scaled,
-                way.work.requests * times,
+                scaled.requests if scaled.requests is not None else way.work.requests * times,
                 way.rows,
                 way.entries * times,
                 way.entries * way.work.entry_bytes * times,
@@ -165,10 +165,10 @@ class Options:
         return bool(reason)
 
     def _timed(self, work: Work, goal: Goal, cost: Cost) -> Cost:
-        """The cost of one execution, and the p99 of all executions that one call makes at once."""
+        """The cost of one execution, and the p99 and requests of all executions that one call makes at once."""
         if goal.times <= 1:
-            return cost
-        return replace(cost, p99_ms=read_cost(self.costs, work, goal.times).p99_ms)
+            return cost if cost.requests is None else replace(cost, requests=cost.requests * goal.times)
+        return read_cost(self.costs, work, goal.times)
 
     # rules 3 and 4: conditions behind a role
 
@@ -297,10 +297,12 @@ class Options:
         if cost.p99_ms > goal.budget_ms:
             goal.rejections.append(f"reading the counters takes {cost.p99_ms:.0f} ms of {goal.budget_ms:.0f} ms")
             return
-        scaled = Cost(cost.cost * goal.times, {k: v * goal.times for k, v in cost.units.items()}, cost.p99_ms)
+        units = {unit: amount * goal.times for unit, amount in cost.units.items()}
+        scaled = replace(cost, cost=cost.cost * goal.times, units=units)
+        requests = scaled.requests if scaled.requests is not None else found.spans * goal.times
         total = found.entries * goal.times
-        spans, heat = found.spans * goal.times, self.costs.heat(work, reads)
-        option = Option("measure", view, scaled, spans, found.entries, total, total * size, None, found)
+        heat = self.costs.heat(work, reads)
+        option = Option("measure", view, scaled, requests, found.entries, total, total * size, None, found)
         option.heat, option.reads = heat, reads
         goal.options.append(option)
 

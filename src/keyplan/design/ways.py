@@ -172,6 +172,7 @@ class Ways:
             not found.get and not (page is not None and entries >= page),
             sum(self._bytes(need.entity, text) for text in sorted({*need.wants, *filtered})),
             rounds_of_a_walk(found.most_buckets) if found.walks and need.limit is not None else 1.0,
+            float(need.limit) if need.limit and found.ordered and found.filter and not found.get else 0.0,
         )
         extras = tuple(self._soon(need, extra) for extra in (*lacking, *fetched))
         return Way(found, along, extras, work, read_cost(self.costs, work), entries, rows)
@@ -345,9 +346,9 @@ class Ways:
 
 
 def read_cost(costs: CostModel, work: Work, times: float = 1.0) -> Cost:
-    """The cost of one execution, and the p99 of `times` of them at once, round after round."""
+    """The cost of one execution, and the p99 and requests of `times` of them at once, round after round."""
     cost = costs.read(work)
     if times <= 1 and work.rounds <= 1:
         return cost
-    together = costs.read(replace(work, requests=work.requests * max(1.0, times))).p99_ms
-    return replace(cost, p99_ms=together * work.rounds)
+    together = costs.read(replace(work, requests=work.requests * max(1.0, times)))
+    return replace(cost, p99_ms=together.p99_ms * work.rounds, requests=together.requests, trips=together.trips)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from keyplan.errors import UnsupportedError
 from keyplan.model.model import Model
-from keyplan.plan.design import Design, Structure
+from keyplan.plan.design import Design, Finding, Structure
 from keyplan.plan.edits import Edit, Puts
 from keyplan.plan.steps import Search, Touch
 from keyplan.plan.view import View
@@ -115,7 +115,8 @@ class Codec(ABC):
     def write(self, edits: Sequence[Edit]) -> Request:
         """One request that does all edits atomically or none. At most `atomic_edits` of them.
 
-        Its reply, through `wrote`, is a list with the returned entry (or None) per edit. A failed expectation or test
+        Its reply, through `wrote`, is a list with the returned entry (or None) per edit, as far as the engine returns
+        any (`returns_together`). A failed expectation or test
         comes back as ConflictError with the attribute `edit` (number of the first failing edit)."""
 
     def write_many(self, puts: Sequence[Puts], edits: Sequence[Edit]) -> Request:
@@ -135,6 +136,8 @@ class Codec(ABC):
         Of two rows with the same key the later one stays."""
         return None
 
+    returns_together = True
+    """Entries are returned by several edits at once; otherwise by a request of one edit alone, and by puts."""
     atomic_edits: int | None = None
     """The most edits one request can do atomically; None: no limit."""
     rows_at_once = 200
@@ -237,6 +240,10 @@ class Engine(ABC):
 
     @abstractmethod
     def pack(self, model: Model, views: Sequence[View], settings: Mapping[str, Any]) -> tuple[Structure, ...]: ...
+
+    def findings(self, model: Model, design: Design) -> tuple[Finding, ...]:
+        """What the engine says about a finished design: quotas, mostly."""
+        return ()
 
     @abstractmethod
     def emit(self, model: Model, design: Design, to: str) -> Mapping[str, str]:

@@ -30,6 +30,10 @@ class Cost:
     """In the cost model's unit times seconds: the objective multiplies it by a rate per second."""
     units: Mapping[str, float] = field(default_factory=dict)
     p99_ms: float = 0.0
+    requests: float | None = None
+    """What is sent for it, where that is not one request per search: batches, pages."""
+    trips: int = 1
+    """How many of them wait for each other."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,8 @@ class Work:
     rounds: float = 1.0
     """So many rounds of requests may have to follow each other, as where time buckets are walked until a page is full.
     An engine prices one of them; the designer multiplies the latency."""
+    first: float = 0.0
+    """Where a filter thins out a page: the entries asked for first, then twice as many each time; 0: all at once."""
 
 
 @dataclass(frozen=True)

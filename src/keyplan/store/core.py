@@ -120,7 +120,8 @@ class Core:
         return answer, Executed(trace, tally.rounds, tally.requests, rows)
 
     def settle(self) -> Proc[None]:
-        """Waits for what is under way. Writes return when all views are true, so only an engine can still be busy."""
+        """Finishes what others have left half done, and waits for engines that follow their writes by themselves."""
+        yield from self.writer.intents.finish_all(self.clock())
         settle = getattr(self.codec, "settle", None)
         if settle is not None:
             yield from settle()

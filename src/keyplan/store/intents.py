@@ -2,8 +2,11 @@
 
 The row itself is written first, in one request with an *intent* that says what it was and what it is now. Then the
 entries that repeat its values follow in chunks, each atomic, each checking that the row still is what the intent says.
-Then the intent goes. Whoever finds an intent in the way (another writer of the same row, `verify`, the next `open`)
-finishes it first, so that after a crash at any point the views end equal to their homes.
+Then the intent goes. Whoever finds an intent in the way (another writer of the same row, `settle`, `verify`) finishes
+it first, so that after a crash at any point the views end equal to their homes.
+
+A write that fits into one request together with all that follows it records an intent as well: rows may have begun to
+copy the old values between the lookup and the write, and have to be looked for once more behind it.
 
 Two may work on one intent at once: every edit is absolute, so that doing it twice does no harm, and a chunk of somebody
 who is late fails its check once the row has changed again, which it cannot before the intent was finished.
@@ -12,7 +15,7 @@ who is late fails its check once the row has changed again, which it cannot befo
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -50,11 +53,20 @@ class Intents:
             and any(watch.columns & differing_columns(change) for watch in watches[change.entity])
         ]
 
-    def checks(self, batch: Batch) -> list[Edit]:
-        """Checks that nobody else is in the middle of changing what follows these rows."""
-        if self.most is None or not any(change.follows for change in batch.changes):
-            return []
-        return [Edit(INTENTS, "check", (self.name(change),), expect="absent") for change in self.watched(batch)]
+    def announced(self, batch: Batch) -> tuple[list[Edit], list[RowChange]]:
+        """Intents for rows that others copy from, and these rows; the edits fail where another's intent is in the way.
+
+        A row that is new has none: nobody copied from it, unless by a reference to a row that was not there.
+        """
+        if self.most is None:
+            return [], []
+        watched = self.watched(batch)
+        late = [change for change in watched if change.old is not None]
+        edits = [self.record(change) for change in late]
+        if any(change.follows for change in batch.changes):
+            new = [change for change in watched if change.old is None]
+            edits += [Edit(INTENTS, "check", (self.name(change),), expect="absent") for change in new]
+        return edits, late
 
     def name(self, change: RowChange) -> str:
         entity = self.model.entities[change.entity]
@@ -145,14 +157,15 @@ class Intents:
             yield from self.finish(change, now)
         return len(left)
 
-    def finish(self, change: RowChange, now: datetime) -> Proc[None]:
-        """Brings everything that copies from a row up to date, and forgets the intent."""
+    def finish(self, change: RowChange, now: datetime, done: Collection[tuple[str, Key]] = ()) -> Proc[None]:
+        """Brings everything that copies from a row up to date, but for rows that are `done`, and forgets the intent."""
         for _ in range(ATTEMPTS):
             world = World(self.model, self.mutator.reader, now)
             world.changed[change.entity, change.key] = (change.old, change.new)
             followers = yield from self.mutator.followers(world, [change])
-            done = yield from self.in_chunks(change, followers, now)
-            if done:
+            late = [one for one in followers if (one.entity, one.key) not in done]
+            finished = yield from self.in_chunks(change, late, now)
+            if finished:
                 (reply,) = yield [self.codec.write([Edit(INTENTS, "delete", (self.name(change),))])]
                 if isinstance(reply, Exception):
                     raise reply

@@ -22,7 +22,7 @@ from keyplan.model.pattern import Select
 from keyplan.model.shape import shape, shape_created
 from keyplan.model.write import Write
 from keyplan.plan.design import Design
-from keyplan.plan.edits import Edit
+from keyplan.plan.edits import Edit, Test
 from keyplan.store.changes import Batch, RowChange, differing_columns, merged
 from keyplan.store.execute import ROOT, Executor, Runner
 from keyplan.store.filter import Call, Filter, compile_filter
@@ -224,9 +224,14 @@ class Writer:
                 return {}
             batch = yield from self.mutator.batch([*cleared, *changes], now)
             if not batch.edits:
+                if lost:  # it was done, and what follows it may not be
+                    yield from self.intents.finish_all(now)
                 return {(change.entity, change.key): change.new or change.old for change in changes}
             pending: list[RowChange] = []
-            intents = self.intents.checks(batch)
+            if self.is_unknown(batch):
+                reading, attempt = True, attempt - 1
+                continue
+            intents, late = self.intents.announced(batch)
             if self.is_too_much(batch, intents):
                 if all(change.new is None for change in batch.changes if not change.follows):
                     finished = yield from self.delete_some(batch, now)
@@ -234,7 +239,10 @@ class Writer:
                         attempt -= 1  # progress, not a failure
                         continue
                 batch, intents, pending = yield from self.intents.split(batch, now, jobs[0].label)
-            request = self.codec.write([*batch.edits, *intents])
+            edits = [*batch.edits, *intents]
+            if len(edits) > 1 and not self.codec.returns_together:
+                edits = [*self.told(batch, jobs), *intents]
+            request = self.codec.write(edits)
             (reply,) = yield [request]
             if trace is not None:
                 views = ", ".join(dict.fromkeys(edit.view for edit in batch.edits))
@@ -243,8 +251,11 @@ class Writer:
                 rows = self.outcome(batch, self.codec.wrote(request, reply))
                 for change in pending:
                     yield from self.intents.finish(change, now)
+                done = {(change.entity, change.key) for change in batch.changes}
+                for change in late if not pending else ():
+                    yield from self.intents.finish(change, now, done)
                 if not pending:
-                    yield from self.catch_up(batch, now)
+                    yield from self.catch_up(batch, now, late)
                 return rows
             if isinstance(reply, UncertainError):
                 if attempt >= UNCERTAIN_ATTEMPTS or not all(job.repeatable for job in jobs):
@@ -276,6 +287,37 @@ class Writer:
                 yield Pause(random.random() * min(0.2, 0.002 * 2**attempt))
             reading = True
         raise ConflictError(f"{jobs[0].label}: others keep changing the same rows; try again")
+
+    def is_unknown(self, batch: Batch) -> bool:
+        """Whether a row is to be returned that neither was read nor can be returned by the engine."""
+        return (
+            not self.codec.returns_together
+            and len(batch.edits) > 1
+            and any(change.returning and change.blind for change in batch.changes)
+        )
+
+    def told(self, batch: Batch, jobs: Sequence[Job]) -> list[Edit]:
+        """The edits, such that what is returned is known here: the old values it comes from are tested by the write."""
+        edits = list(batch.edits)
+        returns = {
+            (job.entity.name, job.key): set(job.write.returns)
+            for job in jobs
+            if isinstance(job, Written) and job.returning
+        }
+        for number, place in batch.homes.items():
+            change, edit = batch.changes[number], edits[place]
+            if edit.do == "put" or change.old is None:
+                continue
+            home = self.mutator.places.home(change.entity)
+            tested = {test.path for test in edit.tests if test.op == "="}
+            wanted = returns.get((change.entity, change.key), set()) - set(self.model.entities[change.entity].key)
+            more = [
+                Test(column, "=", change.old[column])
+                for column in sorted(wanted - tested)
+                if column in home.holds and column in change.old
+            ]
+            edits[place] = replace(edit, tests=(*edit.tests, *more), returning=False)
+        return edits
 
     def is_final(self, batch: Batch, number: int, jobs: Sequence[Job]) -> bool:
         """Whether a refusal is the write's own fault, so that trying again cannot help."""
@@ -343,8 +385,11 @@ class Writer:
             rows[change.entity, change.key] = row
         return rows
 
-    def catch_up(self, batch: Batch, now: datetime) -> Proc[None]:
-        """Rows that began to copy from a changed row while it was being changed are brought up to date."""
+    def catch_up(self, batch: Batch, now: datetime, others: Sequence[RowChange] = ()) -> Proc[None]:
+        """Rows that began to copy from a changed row while it was being changed are brought up to date.
+
+        All but those of `others`, which an intent was recorded for.
+        """
         done = {(change.entity, change.key) for change in batch.changes}
         watched = [
             change
@@ -352,12 +397,14 @@ class Writer:
             if not change.follows
             and not change.blind
             and not change.is_new
-            and self.mutator.places.watches[change.entity]
+            and not any(change is other for other in others)
+            and any(watch.columns & differing_columns(change) for watch in self.mutator.places.watches[change.entity])
         ]
         if not watched:
             return
-        for _ in range(CATCH_UP_ATTEMPTS):
-            watched = yield from self.still_ours(watched, now)
+        for attempt in range(CATCH_UP_ATTEMPTS):
+            if attempt:  # at first nobody else is thought to be at work, and the checks below say if somebody is
+                watched = yield from self.still_ours(watched, now)
             world = World(self.model, self.reader, now)
             for change in watched:
                 world.changed[change.entity, change.key] = (change.old, change.new)

@@ -275,9 +275,11 @@ class TestWrites:
         assert here.write(put(order(), returning=True)) == [order()]
         patch = Edit("orders", "patch", (1,), (), {"weight": 2.0}, {"stock": 4}, returning=True)
         assert here.write(patch) == [order(weight=2.0, stock=7)]
-        assert here.write(replace(patch, values={}), note(1, 1)) == [order(weight=2.0, stock=11), None]
         gone = Edit("orders", "delete", (1,), returning=True)
-        assert here.write(gone, note(1, 2)) == [order(weight=2.0, stock=11), None]
+        for edit in (patch, gone):
+            with pytest.raises(UnsupportedError, match="by a request of one edit alone"):
+                here.write(edit, note(1, 1))
+        assert here.write(gone) == [order(weight=2.0, stock=7)]
         assert here.write(gone) == [None]
         here.write(put(order()))
         assert here.write(gone) == [order()]

@@ -26,8 +26,13 @@ def shop() -> Model:
 
 
 def one(parts: list[Upkeep]) -> Upkeep:
-    (found,) = parts
+    """The part that changes entries; others only check, or record an intent."""
+    (found,) = [part for part in parts if not part.work.checks]
     return found
+
+
+def checks(parts: list[Upkeep]) -> float:
+    return sum(part.work.checks for part in parts)
 
 
 def demands(part: Upkeep) -> list[tuple[str, float]]:
@@ -97,7 +102,9 @@ def test_a_copied_value_fans_out() -> None:
     seen = view(model, "order_id", holds=("order_id", "user", "user.name"))
     part = one(upkeep(model, "rename", seen))
     assert part.work.patches == pytest.approx(20)
-    assert demands(part) == [("fan", 1)]
+    assert demands(part) == [("fan", 2)], "before the write, and behind it"
+    assert checks(upkeep(model, "rename", seen)) == 1.5, "an intent in the transaction, and its removal"
+    assert checks(upkeep(model, "reprice", seen)) == 0
     keyed = view(model, "user.name | order_id", holds=("order_id", "user", "user.name"))
     assert one(upkeep(model, "rename", keyed)).work.moves == pytest.approx(20)
 
@@ -105,7 +112,19 @@ def test_a_copied_value_fans_out() -> None:
 def test_a_copied_value_is_read_when_the_row_is_created() -> None:
     model = shop()
     seen = view(model, "order_id", holds=("order_id", "user", "user.name"))
-    assert demands(one(upkeep(model, "place", seen))) == [("copy", 1)]
+    parts = upkeep(model, "place", seen)
+    assert demands(one(parts)) == [("copy", 1)]
+    assert checks(parts) == 1, "that the value is still the same"
+    assert sum(part.entries for part in parts) == 2, "and so it is a transaction"
+
+
+def test_whoever_gives_a_key_may_have_been_referred_to_before() -> None:
+    """Rows may refer to one that is not there yet, and copy its values once it is."""
+    for key, expected in (("uuid", []), ("string(8)", [("fan", 2)])):
+        entities = SHOP.replace("user_id: uuid, key", f"user_id: {key}, key")
+        model = model_of(entities, "p: { find: Order, limit: 10 }", "join: { create: User, rate: 1/s }")
+        seen = view(model, "order_id", holds=("order_id", "user", "user.name"))
+        assert [demand for part in upkeep(model, "join", seen) for demand in demands(part)] == expected
 
 
 def test_a_row_that_is_deleted_takes_its_copies_along() -> None:

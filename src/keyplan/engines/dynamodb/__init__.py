@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from keyplan.engines.base import Access, AsyncPort, Catalog, Change, Codec, Engine, Kind, Port, Proc
 from keyplan.model.model import Model
-from keyplan.plan.design import Design, Structure
+from keyplan.plan.design import Design, Finding, Structure
 from keyplan.plan.steps import Search, Touch
 from keyplan.plan.view import View
 
@@ -40,6 +40,11 @@ class DynamoDBEngine(Engine):
         from keyplan.engines.dynamodb.pack import pack
 
         return pack(model, views)
+
+    def findings(self, model: Model, design: Design) -> tuple[Finding, ...]:
+        from keyplan.engines.dynamodb.capacity import findings
+
+        return findings(model, design)
 
     def emit(self, model: Model, design: Design, to: str) -> Mapping[str, str]:
         from keyplan.engines.dynamodb.emit import emit

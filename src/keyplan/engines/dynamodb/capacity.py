@@ -1,7 +1,6 @@
 """How much capacity a provisioned table and each of its indexes need: on average, in quiet hours, and at the peak.
 
-The units of every read and write come from the design. Writes say which view they touch; the read units of a plan with
-several steps are divided among the views by the requests that go to each.
+The units come from the design: writes say which view they touch, and steps of plans which one they read.
 """
 
 from __future__ import annotations
@@ -9,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
-from keyplan.engines.dynamodb.limits import PRICES
+from keyplan.engines.dynamodb.limits import LIMITS, PRICES
 from keyplan.model.model import Model
 from keyplan.model.pattern import Traffic
-from keyplan.plan.design import Design
+from keyplan.plan.design import Design, Finding
 
 READ, WRITE = "read units", "write units"
 ROOM = 2
@@ -51,6 +51,36 @@ def capacities(model: Model, design: Design) -> dict[str, Capacity]:
     return {one.name: Capacity(_range(sums[one.name, READ]), _range(sums[one.name, WRITE])) for one in scaled}
 
 
+def findings(model: Model, design: Design) -> tuple[Finding, ...]:
+    """Tables and indexes that need more at their peak than AWS gives without being asked.
+
+    The quota holds for both modes; it is the peak that is compared, without the headroom of autoscaling.
+    """
+    quota = LIMITS.table_units_per_second
+    found = []
+    for structure, one in peaks(model, design).items():
+        for unit, amount in one.items():
+            if amount > quota:
+                found.append(
+                    Finding(
+                        "warning",
+                        f"targets.{design.engine}",
+                        f"'{structure}' takes {amount:,.0f} {unit}/s at the peak; AWS's default quota is {quota:,}",
+                        "have AWS raise the quota of units per table before, or lower the peak",
+                        {"structure": structure, "unit": unit, "per_second": round(amount), "quota": quota},
+                    )
+                )
+    return tuple(found)
+
+
+def peaks(model: Model, design: Design) -> dict[str, dict[str, float]]:
+    """Units per second of each structure when everything has its peak at once."""
+    sums: dict[str, dict[str, float]] = {one.name: {READ: 0.0, WRITE: 0.0} for one in design.structures}
+    for structure, unit, units, traffic in _loads(model, design):
+        sums[structure][unit] += units * _rates(traffic)[2]
+    return sums
+
+
 def _loads(model: Model, design: Design) -> Iterator[tuple[str, str, float, Traffic]]:
     table = next(one.name for one in design.structures if one.kind == "table")
     # A local index has the capacity of its table.
@@ -72,13 +102,14 @@ def _loads(model: Model, design: Design) -> Iterator[tuple[str, str, float, Traf
 
 def _shares(steps: Sequence[Mapping[str, object]], where: Mapping[str, str], table: str) -> dict[str, float]:
     """The part of a plan's reading that each structure has."""
-    requests: dict[str, float] = {}
+    units: dict[str, float] = {}
     for step in steps:
-        if "view" in step and "requests" in step:
+        found: Any = step.get("units")
+        if found and READ in found:
             structure = where[str(step["view"])]
-            requests[structure] = requests.get(structure, 0.0) + float(str(step["requests"]))
-    total = sum(requests.values())
-    return {structure: one / total for structure, one in requests.items()} if total else {table: 1.0}
+            units[structure] = units.get(structure, 0.0) + float(found[READ])
+    total = sum(units.values())
+    return {structure: one / total for structure, one in units.items()} if total else {table: 1.0}
 
 
 def _rates(traffic: Traffic) -> tuple[float, float, float]:

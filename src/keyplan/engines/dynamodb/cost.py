@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import ceil, expm1, inf
+from math import ceil, expm1, inf, log2
 
 from keyplan.engines.calibration import given
 from keyplan.engines.dynamodb.couplings import couplings
@@ -20,6 +20,8 @@ from keyplan.plan.view import COPIES, Part, View
 HEADROOM = 0.8
 """The share of a partition's throughput that copies are made for: their load is not perfectly even."""
 MOST_COPIES = 50
+FEW_PAGES = 0.1
+"""Ranges of less than so many pages on average hardly ever take a second one."""
 
 
 class DynamoDBCosts(CostModel):
@@ -65,7 +67,8 @@ class DynamoDBCosts(CostModel):
         else:
             waves = ceil(work.requests / 32)
             p99 = self.latencies.query_ms * waves * pages + most / MB * self.latencies.ms_per_mb
-        return Cost(units * PRICES.on_demand_per_read_unit, {"read units": units}, p99)
+        requests, trips = _sent(work, size)
+        return Cost(units * PRICES.on_demand_per_read_unit, {"read units": units}, p99, requests, trips)
 
     def touch(self, work: TouchWork) -> Cost:
         each = max(1.0, ceil(work.entry_bytes / LIMITS.write_unit_bytes))
@@ -156,6 +159,20 @@ class DynamoDBCosts(CostModel):
 
     def couplings(self, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Couplings:
         return couplings(self.model, views, facts)
+
+
+def _sent(work: Work, size: float) -> tuple[float, int]:
+    """The requests of a search, and how many of them wait for each other; each of its ranges brings so many bytes.
+
+    Keys go in batches, all at once. A range comes in pages of 1 MB, each of which says where the next one begins.
+    """
+    if work.get and not work.along:
+        return (work.requests if work.requests <= 1 else float(ceil(work.requests / LIMITS.batch_get_items))), 1
+    full = size / LIMITS.page_bytes
+    pages = rounded_up_on_average(full) if work.varies and full > FEW_PAGES else max(1.0, ceil(full))
+    if work.first and work.entries > work.first:
+        pages = max(pages, ceil(log2(work.entries / work.first + 1)))
+    return work.requests * pages, max(1, round(pages))
 
 
 def rounded_up_on_average(mean: float) -> float:

@@ -40,8 +40,6 @@ def exchange(round: Round, table: str) -> Calls[list[Reply]]:
     for number, request in enumerate(round):
         if isinstance(request, BulkRequest):
             replies[number] = yield from _bulk(request, table)
-        elif isinstance(request, WriteRequest) and (request.before or request.after):
-            replies[number] = yield from _with_reads(request, table)
         else:
             plain.append(number)
     if plain:
@@ -105,25 +103,6 @@ def _summed(request: WriteRequest, error: EngineError, table: str) -> Calls[Any]
         if not isinstance(reply, ConditionError) and not _is_imprecise(reply):
             return reply
     return reply
-
-
-def _with_reads(request: WriteRequest, table: str) -> Calls[Reply]:
-    """A transaction whose items are wanted: those that go are read before, those that change afterwards."""
-    found: dict[int, Any] = {}
-    for reads, writes in ((request.before, True), (request.after, False)):
-        if reads:
-            replies = yield from _send(list(reads.values()), table)
-            for number, reply in zip(reads, replies, strict=True):
-                if isinstance(reply, Exception):
-                    if writes:
-                        return reply
-                    continue  # the write is done; its row can be had by the caller
-                found[number] = reply.get("Item")
-        if writes:
-            (reply,) = yield from _send([request], table)
-            if isinstance(reply, Exception):
-                return reply
-    return {"read": found}
 
 
 def _bulk(request: BulkRequest, table: str) -> Calls[Reply]:

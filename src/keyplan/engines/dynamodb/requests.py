@@ -235,6 +235,7 @@ class _Family:
 class DynamoDBCodec(Codec):
     """Turns searches and edits into requests, for one design."""
 
+    returns_together = False
     atomic_edits = LIMITS.transaction_items
 
     def __init__(self, model: Model, design: Design) -> None:

@@ -1,14 +1,14 @@
 """Edits as requests: one item by PutItem, UpdateItem or DeleteItem, several by one TransactWriteItems.
 
 Every condition stands inside the request that changes the item. A transaction has a token, by which DynamoDB knows a
-repetition; it returns no items, so that what was asked for is read beside it (`WriteRequest.before` and `after`).
+repetition. It returns no items, so that whoever wants some has to know them and have that tested.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any
 
@@ -39,9 +39,6 @@ class WriteRequest(Request):
 
     edits: Sequence[Edit] = ()
     places: Sequence[Place] = ()
-    before: dict[int, Request] = field(default_factory=dict)
-    """Reads that have to precede a transaction, by the edit they belong to."""
-    after: dict[int, Request] = field(default_factory=dict)
 
     def refused(self, error: EngineError) -> Reply:
         """What an error means for these edits: an error of ours, or a reply where nothing had to be done."""
@@ -155,8 +152,7 @@ class Writer:
             if edit.do == "put":
                 outcome[number] = {path: edit.values.get(path) for path in place.slots}
                 continue
-            item = reply.get("Attributes") if len(request.edits) == 1 else None
-            item = item or reply.get("read", {}).get(number)
+            item = reply.get("Attributes")
             if item:
                 outcome[number] = self._decoder(place)(item)
         return outcome
@@ -205,12 +201,9 @@ def compose(places: Sequence[Place], edits: Sequence[Edit]) -> WriteRequest:
         raise UnsupportedError(f"dynamodb writes {LIMITS.transaction_items} items at once, not {len(edits)}")
     items = [{_TOGETHER[edit.do]: operation(place, edit)} for place, edit in zip(places, edits, strict=True)]
     body = {"TransactItems": items, "ClientRequestToken": secrets.token_hex(16)}
-    request = WriteRequest("TransactWriteItems", body, True, edits, places)
-    for number, (place, edit) in enumerate(zip(places, edits, strict=True)):
-        if edit.returning and edit.do != "put":
-            reads = request.before if edit.do in ("delete", "check") else request.after
-            reads[number] = _read(place, edit)
-    return request
+    if any(edit.returning and edit.do != "put" for edit in edits):
+        raise UnsupportedError("dynamodb returns an item by a request of one edit alone")
+    return WriteRequest("TransactWriteItems", body, True, edits, places)
 
 
 def _read(place: Place, edit: Edit) -> Request:
