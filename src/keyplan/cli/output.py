@@ -55,7 +55,8 @@ def _summary(document: Document) -> str:
         f"{_whole(goal['candidates'], 'candidate')}, {goal['seconds']:.1f} s"
     )
     size = sum(view["bytes"] for structure in document["structures"] for view in structure["views"])
-    return heading(left, f"{_price(goal['value'], goal['unit'])}, {format_bytes(size)}")
+    cost = goal["value"] - goal["carrying"]
+    return heading(left, f"{_price(cost, goal['unit'])}, {format_bytes(size)}")
 
 
 def _structures(document: Document) -> list[str]:

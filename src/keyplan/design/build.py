@@ -22,6 +22,7 @@ from keyplan.design.options import Options
 from keyplan.design.problem import Problem, Root
 from keyplan.design.required import is_home, required_views
 from keyplan.design.statistics import Statistics, peak_rate, zipf_top
+from keyplan.design.worth import at_least_worth, copies_of_rows, least_cost
 from keyplan.engines.base import Engine, Kind
 from keyplan.engines.work import CostModel, Couplings, LinearRow, Rejection, ViewFacts
 from keyplan.model.model import Model
@@ -80,7 +81,12 @@ def build_problem(
     roots += _demanded(model, options, {key: parts for key, parts in upkeep.items() if key[0] in served})
     required = required_views(model, engine.kinds, views)
     own = costs.couplings(list(views.values()), view_facts)
-    couplings = Couplings(own.variables, (*own.rows, *base_rows(model, engine.kinds, views)))
+    least = least_cost(costs, views, view_facts, roots, required)
+    copies = copies_of_rows(engine.kinds, views, costs.copy_worth * least)
+    couplings = Couplings(
+        {**at_least_worth(own, least), **copies.variables},
+        (*own.rows, *copies.rows, *base_rows(model, engine.kinds, views)),
+    )
     problem = Problem(
         views,
         view_facts,

@@ -97,3 +97,17 @@ def option_p99(option: Option) -> float:
 def goal_p99(goal: Goal) -> float:
     """The least p99 with which a goal can be reached."""
     return min((option_p99(option) for option in goal.options), default=0.0)
+
+
+def goal_cost(goal: Goal) -> float:
+    """The least that reaching a goal can cost, whatever views there are."""
+    known: dict[int, float] = {}
+
+    def least(goal: Goal) -> float:
+        if goal.number not in known:
+            known[goal.number] = 0.0
+            sums = [option.cost.cost + sum(least(sub.goal) for sub in option.subs) for option in goal.options]
+            known[goal.number] = min(sums, default=0.0)
+        return known[goal.number]
+
+    return least(goal)

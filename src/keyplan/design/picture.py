@@ -127,7 +127,7 @@ def _summary(told: Document) -> str:
     goal = told["objective"]
     size = sum(view["bytes"] for structure in told["structures"] for view in structure["views"])
     proof = "proven optimal" if goal["gap"] <= 1e-6 else f"within {goal['gap'] * 100:.2g} % of the best"
-    return f"{goal['value']:,.2f} {goal['unit']}, {format_bytes(size)}, {proof}"
+    return f"{goal['value'] - goal['carrying']:,.2f} {goal['unit']}, {format_bytes(size)}, {proof}"
 
 
 # what is said

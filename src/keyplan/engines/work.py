@@ -155,6 +155,8 @@ class Couplings:
     variables: Mapping[str, tuple[float, float, bool]] = field(default_factory=dict)
     """Extra variables: name -> (cost per second, upper bound, integer)."""
     rows: Sequence[LinearRow] = ()
+    worth: Mapping[str, float] = field(default_factory=dict)
+    """Extra variables: the share of what the whole design costs at least that one more of it has to save."""
 
 
 class CostModel(ABC):
@@ -169,6 +171,8 @@ class CostModel(ABC):
     partition_bytes: float | None = None
     """The most bytes that a partition should hold; None: no limit. A view whose largest partition would hold more gets
     shards or the largest time bucket that keep it within, or is no candidate."""
+    copy_worth: float = 0.01
+    """The share of what the whole design costs at least that a further copy of an entity's rows has to save."""
     transactional: bool = False
     """A write that touches more than one self-kept entry pays a `premium` for each of them (a transaction)."""
 

@@ -151,8 +151,7 @@ def _couplings(problem: Problem, has: dict[str, Table], many: int) -> Table:
         elif views and row.coefficients[counted[0]] < 0:
             assert len(counted) == 1
             assert row.coefficients[counted[0]] == -1.0
-            assert row.high == 0.0
-            count = sum((has[name] * weight for name, weight in views.items()), numpy.zeros(many))
+            count = sum((has[name] * weight for name, weight in views.items()), numpy.zeros(many)) - row.high
             values[counted[0]] = numpy.maximum(values[counted[0]], count)
     known = {**has, **values}
     for row in problem.couplings.rows:

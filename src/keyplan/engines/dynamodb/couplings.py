@@ -20,6 +20,8 @@ INDEX_COST = {"gsi": 0.1, "lsi": 0.2}
 """Dollars a month that an index is thought to cost by being there, so that equal designs have fewer of them.
 
 A local one limits every partition of the table and stays as long as the table does: on a tie it is not taken."""
+INDEX_WORTH = 0.01
+"""The share of the whole cost that an index has to save: people have to know it, watch it and wait for its backfill."""
 HAS_LOCAL = "local"
 """The variable that says whether the table has a local index at all."""
 
@@ -44,7 +46,7 @@ def couplings(model: Model, views: Sequence[View], facts: Mapping[str, ViewFacts
         variables[HAS_LOCAL] = (0.0, 1.0, True)
         rows += [LinearRow({name: 1.0, HAS_LOCAL: -1.0}, high=0.0) for name in local]
         rows += _collections(model, views, facts)
-    return Couplings(variables, rows)
+    return Couplings(variables, rows, dict.fromkeys(set(variables) - {HAS_LOCAL}, INDEX_WORTH))
 
 
 def _names_attributes(model: Model, view: View) -> bool:
