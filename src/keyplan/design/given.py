@@ -111,7 +111,7 @@ def _unburdened(model: Model, locked: Design, view: View) -> View:
         return view
 
     def keep(entity: str, at: tuple[str, ...], holds: tuple[str, ...]) -> tuple[str, ...]:
-        burden = {path for other in over if other.entity == entity for path in _copies(other.holds)}
+        burden = {path for other in over if other.entity == entity for path in other.holds}
         burden |= {part.path for other in over if other.entity == entity for part in other.parts if part.path}
         counted = [measure for other in over if other.entity == entity for measure in other.measures]
         burden |= {str(path) for measure in counted for path in term_paths(measure.term)}
