@@ -192,7 +192,8 @@ def _check_local(places: Layout, table: Mapping[str, Any]) -> None:
 
 
 def _fits(index: Index, about: Mapping[str, Any], types: Mapping[str, str]) -> bool:
-    if _keys(about, types) != {"HASH": (index.pk, "S"), "RANGE": (index.sk, "S")}:
+    schema = [(one["AttributeName"], types.get(one["AttributeName"]), one["KeyType"]) for one in about["KeySchema"]]
+    if schema != [(one.name, one.type, one.role) for one in index.keys]:
         return False
     projection = about["Projection"]
     if projection["ProjectionType"] != index.projection:
@@ -216,7 +217,7 @@ def index_definition(model: Model, design: Design, index: Index) -> dict[str, An
         projection["NonKeyAttributes"] = list(index.attributes)
     return {
         "IndexName": index.name,
-        "KeySchema": key_schema(index.pk, index.sk),
+        "KeySchema": [{"AttributeName": one.name, "KeyType": one.role} for one in index.keys],
         "Projection": projection,
         **({} if index.local else _throughput(model, design, index.name)),
     }
@@ -227,9 +228,9 @@ def key_schema(pk: str, sk: str) -> list[dict[str, str]]:
 
 
 def attribute_definitions(indexes: Sequence[Index]) -> list[dict[str, str]]:
-    """The key attributes of a table and some of its indexes: all of them texts."""
-    names = dict.fromkeys([PK, SK, *(name for index in indexes for name in (index.pk, index.sk))])
-    return [{"AttributeName": name, "AttributeType": "S"} for name in names]
+    """The key attributes of a table and some of its indexes: texts, but for numbers that are keys as they are."""
+    types = {PK: "S", SK: "S"} | {one.name: one.type for index in indexes for one in index.keys}
+    return [{"AttributeName": name, "AttributeType": type} for name, type in types.items()]
 
 
 def table_definition(model: Model, design: Design, places: Layout) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from math import ceil
 
 from keyplan.engines.dynamodb.fit import INDEXES, entry_bytes, projection_of
 from keyplan.engines.dynamodb.limits import LIMITS
+from keyplan.engines.dynamodb.native import is_native
 from keyplan.engines.dynamodb.pack import PROJECTIONS, included, partition_tag
 from keyplan.engines.work import Couplings, LinearRow, ViewFacts
 from keyplan.model.model import Model
@@ -54,9 +55,11 @@ def _names_attributes(model: Model, view: View) -> bool:
 
 
 def _counted(model: Model, kind: str, views: Sequence[View]) -> Iterator[LinearRow]:
+    native = {view.name for view in views if is_native(model, view)}
     for entity in dict.fromkeys(view.entity for view in views):
         for projection in PROJECTIONS:
-            mine = [v.name for v in views if v.entity == entity and projection_of(model, v) == projection]
+            of = [view for view in views if projection_of(model, view) == projection]
+            mine = [view.name for view in of if view.entity == entity or view.name in native]
             if mine:
                 yield LinearRow({**dict.fromkeys(mine, 1.0), f"{kind}.{projection}": -1.0}, high=0.0)
 

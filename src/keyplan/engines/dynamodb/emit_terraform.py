@@ -9,8 +9,9 @@ from typing import Any
 
 from keyplan.engines.dynamodb.capacity import capacities, is_provisioned
 from keyplan.engines.dynamodb.emit import definition, expires, purposes, table_name
-from keyplan.engines.dynamodb.layout import TTL
+from keyplan.engines.dynamodb.layout import TTL, layout
 from keyplan.engines.dynamodb.limits import PRICES
+from keyplan.errors import UnsupportedError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
 
@@ -78,6 +79,12 @@ def _text(text: str) -> str:
 
 def terraform(model: Model, design: Design) -> Mapping[str, str]:
     """One file, which is a module of its own or part of one."""
+    several = [index.name for index in layout(model, design).indexes if index.native]
+    if several:
+        raise UnsupportedError(
+            f"{model.name}: '{several[0]}' has a key of several attributes, for which the provider's schema as keyplan "
+            "knows it has no argument; emit cloudformation or createtable, or design without multi_attribute_keys"
+        )
     lines = [f"# The table of the model '{model.name}', designed by keyplan."]
     for block in _blocks(model, design):
         lines += ["", *block.lines()]

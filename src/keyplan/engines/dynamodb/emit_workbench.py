@@ -10,6 +10,7 @@ from keyplan.engines.dynamodb.capacity import Range, capacities, is_provisioned
 from keyplan.engines.dynamodb.emit import definition, table_name
 from keyplan.engines.dynamodb.layout import PK, SK, TTL, Layout, Place, Slot, layout
 from keyplan.engines.dynamodb.limits import PRICES
+from keyplan.engines.dynamodb.native import in_words
 from keyplan.engines.dynamodb.sample import sample_items
 from keyplan.engines.dynamodb.workbench_import import (
     Attribute,
@@ -46,12 +47,12 @@ def workbench(model: Model, design: Design) -> Mapping[str, str]:
 
 
 def _local(model: Model, design: Design) -> str:
-    """Local indexes in words: Workbench has none, and its files have no place for them."""
-    local = layout(model, design).local_indexes
+    """Indexes that the files of Workbench have no place for, in words: local ones, and keys of several attributes."""
+    local = [index for index in layout(model, design).indexes if index.local or index.native]
     if not local:
         return ""
-    named = ", ".join(f"{index.name} ({PK}, {index.sk}; {index.projection})" for index in local)
-    return f". Local indexes, which Workbench does not show: {named}"
+    named = ", ".join(f"{index.name} ({in_words(index.keys)}; {index.projection})" for index in local)
+    return f". Indexes that Workbench does not show: {named}"
 
 
 def _table(model: Model, design: Design) -> Table:
@@ -78,7 +79,7 @@ def _table(model: Model, design: Design) -> Table:
         body["TableName"],
         Key(Attribute(PK, "S"), Attribute(SK, "S")),
         attributes=_all_attributes(places),
-        indexes=[_index(one) for one in body.get("GlobalSecondaryIndexes", ())] or None,
+        indexes=[_index(one) for one in body.get("GlobalSecondaryIndexes", ()) if len(one["KeySchema"]) == 2] or None,
         facets=facets,
         billing=body["BillingMode"],
         capacity=capacity,
@@ -120,7 +121,7 @@ def _all_attributes(places: Layout) -> list[Attribute]:
     """Every attribute but the table's key, each once; of several types, the first."""
     found: dict[str, str] = {}
     for index in places.indexes:
-        found |= {name: "S" for name in (index.pk, index.sk) if name != PK}
+        found |= {one.name: one.type for one in index.keys if one.own}
     for place in places.places.values():
         if place.index is None:
             for slot in place.slots.values():

@@ -6,6 +6,7 @@ read it. An item has
 - `PK` and `SK`: a tag, and behind it the values of the view's partition and sort (`keys.py`),
 - an attribute for every path that the view holds, named by the path,
 - `GSI1PK`, `GSI1SK` …: the keys of its index entries, absent where it has none,
+- of an index with several key attributes, `GSI1PK` and what cannot be a key as it is stored (`native.py`),
 - `LSI1SK` …: the sort keys of its entries in local indexes, which have its `PK`,
 - `ttl` beside `$expires`: the second after which DynamoDB may delete the item.
 
@@ -22,6 +23,7 @@ from typing import Any
 
 from keyplan.engines.dynamodb.keys import KeyCodec, KeyPart
 from keyplan.engines.dynamodb.limits import LIMITS
+from keyplan.engines.dynamodb.native import KeyAttribute, key_attributes
 from keyplan.engines.dynamodb.values import attribute_decoder, attribute_encoder
 from keyplan.errors import UnsupportedError
 from keyplan.model.entity import EXPIRES
@@ -39,7 +41,7 @@ PK, SK, TTL = "PK", "SK", "ttl"
 RECORD_TAG = "KEYPLAN"
 """The partition in which a table's own design is recorded; no view has it."""
 
-_RESERVED = re.compile(r"(PK|SK|ttl|GSI[0-9]+(PK|SK)|LSI[0-9]+SK)_*")
+_RESERVED = re.compile(r"(PK|SK|ttl|GSI[0-9]+(PK|SK|K[0-9]+)|LSI[0-9]+SK)_*")
 
 Item = Mapping[str, dict[str, Any]]
 Row = dict[str, Any]
@@ -84,6 +86,8 @@ class Place:
     index: str | None = None
     local: bool = False
     """In an index over the table's own partition key."""
+    native: NativeKey | None = None
+    """In an index whose key is made of several attributes."""
     indexes: list[IndexKey] = field(default_factory=list)
     """The index entries that an item has."""
     children: dict[str, Place] = field(default_factory=dict)
@@ -134,6 +138,25 @@ class Place:
 
 
 @dataclass
+class NativeKey:
+    """The key of an index that is made of several attributes."""
+
+    tag: str
+    """The value of the first of them, which all entries have."""
+    attributes: tuple[KeyAttribute, ...]
+    codecs: tuple[KeyCodec | None, ...]
+    """Per part of the view: how it is encoded, unless it is stored as it is."""
+    slots: tuple[Slot, ...]
+    """Per part of the view: its attribute."""
+
+    def encode(self, number: int, value: Any) -> dict[str, Any]:
+        """The value of one part."""
+        found = self.slots[number].encode(value)
+        assert found is not None
+        return found
+
+
+@dataclass
 class IndexKey:
     """How the key of an index entry is composed from an item's entry."""
 
@@ -146,6 +169,8 @@ class IndexKey:
     @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes that an item has for its entry alone."""
+        if self.place.native is not None:
+            return tuple(one.name for one in self.place.native.attributes if one.own)
         return (self.place.sk,) if self.place.local else (self.place.pk, self.place.sk)
 
     def compose(self, entry: Entry) -> dict[str, dict[str, Any]] | None:
@@ -154,6 +179,11 @@ class IndexKey:
         if values is None:
             return None
         place, width = self.place, self.place.width
+        native = place.native
+        if native is not None:
+            parts = zip(native.attributes[1:], enumerate(values), strict=True)
+            own = {one.name: native.encode(number, value) for one, (number, value) in parts if one.own}
+            return {native.attributes[0].name: {"S": native.tag}, **own}
         found = {place.sk: {"S": place.sort.encode(values[width:])}}
         if not place.local:
             found[place.pk] = {"S": place.partition.encode(values[:width])}
@@ -169,6 +199,16 @@ class Index:
     attributes: tuple[str, ...]
     views: tuple[str, ...]
     local: bool = False
+    native: tuple[KeyAttribute, ...] = ()
+    """The key, where it is made of several attributes."""
+
+    @property
+    def keys(self) -> tuple[KeyAttribute, ...]:
+        """The attributes of its key."""
+        return self.native or (
+            KeyAttribute(self.pk, "S", "HASH", not self.local),
+            KeyAttribute(self.sk, "S", "RANGE", True),
+        )
 
     @property
     def pk(self) -> str:
@@ -215,13 +255,16 @@ def layout(model: Model, design: Design) -> Layout:
             attributes: Any = structure.settings.get("attributes", ())
             projection = str(structure.settings["projection"])
             local = structure.kind == "lsi"
-            indexes.append(Index(structure.name, projection, tuple(attributes), structure.views, local))
+            index = Index(structure.name, projection, tuple(attributes), structure.views, local)
+            indexes.append(index)
             for name in structure.views:
                 view = design.views[name]
                 base = places[_base(model, design, view)]
                 place = _index_place(model, view, _tags(structure, name), structure.name, projection)
                 if local:
                     place.local, place.partition = True, base.partition
+                if structure.settings.get("native"):
+                    index.native = _native(model, view, place, base)
                 places[name, ()] = place
                 base.indexes.append(_index_key(model, view, place, base))
     return Layout(places, tuple(indexes))
@@ -305,6 +348,33 @@ def _index_place(model: Model, view: View, tags: Mapping[str, Any], index: str, 
     return Place(
         view, (), view.entity, _partition_codec(model, view, str(tags["partition"])), sort, slots, names, index
     )
+
+
+def _native(model: Model, view: View, place: Place, base: Place) -> tuple[KeyAttribute, ...]:
+    """Gives a place a key of several attributes."""
+    assert place.index is not None
+    keys = tuple(key_attributes(model, view, place.index, attribute_name))
+    codecs: list[KeyCodec | None] = []
+    slots: list[Slot] = []
+    for name, part, one in zip(place.parts, view.parts, keys[1:], strict=True):
+        if not one.own:
+            codecs.append(None)
+            slots.append(base.slots[part.path])
+        else:
+            most = LIMITS.partition_key_bytes if one.role == "HASH" else LIMITS.sort_key_bytes
+            codec = KeyCodec([key_part(model, view.entity, part)], prefix="#", most=most, name=view.entity)
+            codecs.append(codec)
+            slots.append(_encoded(name, one.name, codec))
+        place.slots.setdefault(name, slots[-1])
+    place.native = NativeKey(place.partition.prefix.rstrip("#"), keys, tuple(codecs), tuple(slots))
+    return keys
+
+
+def _encoded(path: str, attribute: str, codec: KeyCodec) -> Slot:
+    def decode(found: dict[str, Any] | None) -> Any:
+        return None if found is None else codec.decode(found["S"])[0]
+
+    return Slot(path, attribute, codec.parts[0].type, lambda value: {"S": codec.encode((value,))}, decode)
 
 
 def _partition_codec(model: Model, view: View, tag: str) -> KeyCodec:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from keyplan.engines.dynamodb.fit import projection_of
 from keyplan.engines.dynamodb.layout import RECORD_TAG, attribute_name
 from keyplan.engines.dynamodb.limits import LIMITS
+from keyplan.engines.dynamodb.native import is_native
 from keyplan.errors import UnsupportedError
 from keyplan.model.model import Model, path_of
 from keyplan.plan.design import Structure
@@ -40,12 +41,13 @@ def pack(model: Model, views: Sequence[View]) -> tuple[Structure, ...]:
 
 
 def _shelves(model: Model, views: Sequence[View]) -> Iterator[tuple[str, list[View]]]:
-    """The views of each index: of one projection, and of an entity one."""
+    """The views of each index: of one projection, and of an entity one; under keys of several attributes, a view."""
+    yield from ((projection_of(model, view), [view]) for view in views if is_native(model, view))
     for projection in PROJECTIONS:
         shelves: list[list[View]] = []
         seen: dict[str, int] = {}
         for view in views:
-            if projection_of(model, view) == projection:
+            if not is_native(model, view) and projection_of(model, view) == projection:
                 number = seen[view.entity] = seen.get(view.entity, 0) + 1
                 if number > len(shelves):
                     shelves.append([])
@@ -65,6 +67,8 @@ def _structures(model: Model, indexes: Sequence[tuple[str, str, list[View]]]) ->
         settings: dict[str, object] = {"projection": projection, "tags": tags(model, views)}
         if projection == "INCLUDE":
             settings |= {"attributes": attributes} if attributes else {"projection": "ALL"}
+        if is_native(model, views[0]):
+            settings["native"] = True
         name = f"{kind.upper()}{1 + sum(one.kind == kind for one in found)}"
         found.append(Structure(name, kind, tuple(view.name for view in views), settings))
     return found

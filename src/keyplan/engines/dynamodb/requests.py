@@ -5,13 +5,14 @@ A request is a `Request` without the table's name, which the port fills in, or o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from keyplan.engines.base import Answer, Ask, Codec, Proc, Reader, Reply, Row, Span
 from keyplan.engines.dynamodb.layout import PK, SK, Item, Layout, Place, intents_place, layout
 from keyplan.engines.dynamodb.limits import LIMITS
+from keyplan.engines.dynamodb.native_range import native_range
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.engines.dynamodb.settle import settle
 from keyplan.engines.dynamodb.writes import BulkRequest, Writer, WriteRequest
@@ -29,6 +30,8 @@ class RangeAsk(Ask):
 
     left: int | None
     """Entries still wanted; None: all."""
+    keep: Callable[[Item], bool] | None = None
+    """Native keys only: whether an item is within bounds that the request could not express."""
     items: list[Item] = field(default_factory=list)
     """Families only: what the pages before brought, as a page may end between a parent and its children."""
 
@@ -69,7 +72,11 @@ class DynamoDBReader(Reader):
             if self._gets and len(span.partition) + len(span.prefix) == self._parts:
                 keys.append((number, span))
                 continue
-            body = self._range(span)
+            keep = None
+            if self._place.native is not None:
+                body, keep = native_range(self._place, span, descending=self._descending)
+            else:
+                body = self._range(span)
             if body is None:
                 continue
             if strong:
@@ -77,7 +84,7 @@ class DynamoDBReader(Reader):
             operation = "Query" if "KeyConditionExpression" in body else "Scan"
             if limit is not None and operation == "Query" and self._family is None:
                 body["Limit"] = limit
-            asks.append(RangeAsk(Request(operation, body), (number,), limit))
+            asks.append(RangeAsk(Request(operation, body), (number,), limit, keep))
         if len(keys) == 1:
             number, span = keys[0]
             body = {"Key": self._place.key((*span.partition, *span.prefix))}
@@ -161,17 +168,20 @@ class DynamoDBReader(Reader):
         if self._family is not None:
             items = ask.items + items
             if last is not None:
-                return Answer(([],), RangeAsk(_following(ask.request, last, None), ask.spans, ask.left, items))
+                more = _following(ask.request, last, None)
+                return Answer(([],), RangeAsk(more, ask.spans, ask.left, items=items))
             rows = self._family.rows(items)
             return Answer((rows if ask.left is None else rows[: ask.left],))
         row = self._row
+        if ask.keep is not None:
+            items = [item for item in items if ask.keep(item)]
         rows = [row(item) for item in items]
         if ask.left is not None and len(rows) >= ask.left:
             return Answer((rows[: ask.left],))
         if last is None:
             return Answer((rows,))
         left = None if ask.left is None else ask.left - len(rows)
-        return Answer((rows,), RangeAsk(_following(ask.request, last, left), ask.spans, left))
+        return Answer((rows,), RangeAsk(_following(ask.request, last, left), ask.spans, left, ask.keep))
 
     def _gathered(self, ask: BatchAsk, reply: dict[str, Any]) -> Answer:
         found: dict[int, list[Row]] = {number: [] for number in ask.spans}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 
 from keyplan.engines.base import Pause, Proc
-from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK, Layout
+from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK, Index, Layout
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.errors import UnavailableError
 
@@ -25,32 +25,39 @@ def settle(layout: Layout) -> Proc[None]:
     key = {PK: {"S": RECORD_TAG}, SK: {"S": f"SETTLE#{token['S']}"}}
     item = dict(key)
     for index in indexes:
-        item |= {index.pk: {"S": RECORD_TAG}, index.sk: token}
+        item |= _marker(index, token)
     yield from _sent(Request("PutItem", {"Item": item}))
-    waiting = [index.name for index in indexes]
+    waiting = list(indexes)
     waited, pause = 0.0, 0.01
     while waiting:
-        replies = yield [_probe(name, token) for name in waiting]
+        replies = yield [_probe(index, token) for index in waiting]
         for reply in replies:
             if isinstance(reply, Exception):
                 raise reply
-        waiting = [name for name, reply in zip(waiting, replies, strict=True) if not reply["Count"]]
+        waiting = [index for index, reply in zip(waiting, replies, strict=True) if not reply["Count"]]
         if waiting:
             if waited > PATIENCE_SECONDS:
-                raise UnavailableError(f"dynamodb: '{waiting[0]}' is {waited:.0f} s behind the table; wait for it")
+                raise UnavailableError(f"dynamodb: '{waiting[0].name}' is {waited:.0f} s behind the table; wait for it")
             yield Pause(pause)
             waited += pause
             pause = min(1.0, pause * 2)
     yield from _sent(Request("DeleteItem", {"Key": key}))
 
 
-def _probe(index: str, token: dict[str, str]) -> Request:
+def _marker(index: Index, token: dict[str, str]) -> dict[str, dict[str, str]]:
+    """A key that nothing else has: the token wherever it can stand."""
+    return {one.name: token if one.type == "S" else {"N": "0"} for one in index.keys}
+
+
+def _probe(index: Index, token: dict[str, str]) -> Request:
+    marker = [(one.name, value) for one, value in zip(index.keys, _marker(index, token).values(), strict=True)]
     return Request(
         "Query",
         {
-            "IndexName": index,
-            "KeyConditionExpression": f"{index}PK = :pk AND {index}SK = :sk",
-            "ExpressionAttributeValues": {":pk": {"S": RECORD_TAG}, ":sk": token},
+            "IndexName": index.name,
+            "KeyConditionExpression": " AND ".join(f"#{place} = :{place}" for place in range(len(marker))),
+            "ExpressionAttributeNames": {f"#{place}": name for place, (name, _) in enumerate(marker)},
+            "ExpressionAttributeValues": {f":{place}": value for place, (_, value) in enumerate(marker)},
             "Select": "COUNT",
         },
     )

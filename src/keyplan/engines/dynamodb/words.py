@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keyplan.engines.base import Access
-from keyplan.engines.dynamodb.layout import Place, layout
+from keyplan.engines.dynamodb.layout import NativeKey, Place, layout
 from keyplan.model.model import Model
 from keyplan.model.pattern import RANGES, Ago, Condition, Literal, Now, Operand, Outer, Param
 from keyplan.plan.design import Design
@@ -81,6 +81,8 @@ class _Reading:
         body: dict[str, Any] = {}
         if place.index is not None:
             body["IndexName"] = place.index
+        if place.native is not None and len(fixed) >= width:
+            return "Query", body | self.native(place.native, fixed)
         if len(fixed) < width:
             self.used.clear()
             values = {":pk": place.partition.prefix, ":sk": place.sort.prefix}
@@ -107,6 +109,25 @@ class _Reading:
         if search.descending and not search.along:
             body["ScanIndexForward"] = False
         return "Query", body
+
+    def native(self, key: NativeKey, fixed: Sequence[str]) -> dict[str, Any]:
+        """The conditions on a key of several attributes."""
+        names = [one.name for one in key.attributes]
+        values = {":pk": key.tag}
+        terms = [f"{names[0]} = :pk"]
+        for number, text in enumerate(fixed, 1):
+            values[f":{number}"] = text
+            terms.append(f"{names[number]} = :{number}")
+        if len(fixed) < len(self.parts):
+            bounds: dict[str, str] = {}
+            term = self.range(self.parts[len(fixed)], "", bounds, names[len(fixed) + 1])
+            if bounds and any(bounds.values()):
+                values |= bounds
+                terms.append(term)
+        body: dict[str, Any] = {"KeyConditionExpression": " AND ".join(terms), "ExpressionAttributeValues": values}
+        if self.search.descending:
+            body["ScanIndexForward"] = False
+        return body
 
     @property
     def is_many(self) -> bool:
@@ -136,9 +157,9 @@ class _Reading:
             return f"{{each {part.cut} of {part.path}}}"
         return None
 
-    def range(self, part: Part, stem: str, values: dict[str, str]) -> str:
+    def range(self, part: Part, stem: str, values: dict[str, str], sk: str = "") -> str:
         """The condition on the sort key, of which the beginning is fixed."""
-        sk = self.place.sk
+        sk = sk or self.place.sk
         low, high = "", ""
         for condition in self.on(part):
             if condition.op not in _BOUNDS or condition in self.used:
