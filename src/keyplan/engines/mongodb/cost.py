@@ -103,7 +103,7 @@ class MongoCosts(CostModel):
 
     def keep(self, view: View, facts: ViewFacts) -> float:
         each = entry_bytes(view, facts) if view.kind == "index" else document_bytes(view, facts)
-        return facts.rows * each / 1e9 * self.coefficients.keep_gb_ms
+        return (facts.rows * each + facts.carried_bytes) / 1e9 * self.coefficients.keep_gb_ms
 
     def round_ms(self, kind: str) -> float:
         return self.latencies.find_ms
