@@ -33,6 +33,8 @@ class Extras:
     """An entry per element of a set, and per word of a text."""
     counters: bool = False
     """Counts and sums per reference, and by and of values behind references."""
+    computed: bool = False
+    """Views by computed fields."""
     embeds: bool = False
     """Children inside their parents' homes."""
     indexes: bool = False
@@ -107,6 +109,7 @@ class _Naive:
                 if role.many and role.entity != entity.name and self.may_embed(role)
             )
         holds = (*entity.stored, *self.counted(entity)) if self.extras.counters else entity.stored
+        holds = (*holds, *self.computed_columns(entity)) if self.extras.computed else holds
         view = View(entity.name, entity.name, "table", tuple(parts[:1]), tuple(parts[1:]), holds, embeds)
         self.keep(view)
         self.homes[entity.name] = (entity.name, ())
@@ -179,6 +182,9 @@ class _Naive:
             self.keep(View(f"{entity.name} in {bucket}", entity.name, "table", partition, sort, entity.stored))
             count = (Measure("count", None, COUNT),)
             self.keep(View(f"{entity.name} {bucket}s", entity.name, "table", (), (bucket,), (), measures=count))
+        for column in self.computed_columns(entity) if self.extras.computed else ():
+            name = f"{entity.name} by {column}"
+            self.keep(View(name, entity.name, "table", (), (Part(column), *key), (*entity.stored, column)))
         if self.extras.counters and entity.ttl is None:
             for role in entity.roles.values():
                 if not role.many:
@@ -213,6 +219,18 @@ class _Naive:
                     ]
         own = entity.columns
         return [path for path in dict.fromkeys(found) if path not in own]
+
+    def computed_columns(self, entity: Entity) -> list[str]:
+        """Computed fields that a key may be made of: nothing that expires, nothing that drifts."""
+        found = []
+        for column in entity.columns.values():
+            if column.computed is None or entity.ttl is not None:
+                continue
+            child = self.model.entities[entity.roles[column.computed.role].entity]
+            drifts = column.computed.how == "sum" and column.type.kind == "float"
+            if child.ttl is None and not drifts and column.type.is_ordered:
+                found.append(column.name)
+        return found
 
     def counted(self, entity: Entity) -> list[str]:
         """Paths through references by which rows may be counted: none behind rows that expire."""
@@ -480,9 +498,11 @@ EVERYTHING: Mapping[str, Extras] = {
     "copies": Extras(copies=True, copied_keys=True),
     "moves": Extras(moves=True, elements=True),
     "counters": Extras(counters=True),
+    "computed": Extras(computed=True),
+    "computed and copies": Extras(copies=True, counters=True, computed=True),
     "embeds": Extras(embeds=True),
     "indexes": Extras(indexes=True),
-    "all": Extras(True, True, True, True, True, True, False),
+    "all": Extras(True, True, True, True, True, True, True, False),
     "years": Extras(buckets="year"),
     "days": Extras(buckets="day"),
     "hours": Extras(moves=True, buckets="hour"),

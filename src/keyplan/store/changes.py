@@ -10,7 +10,7 @@ from keyplan.errors import ConflictError
 from keyplan.model.pattern import Path
 from keyplan.plan.edits import Edit, Test
 from keyplan.store.fold import plus
-from keyplan.store.places import Places
+from keyplan.store.places import Kept, Places
 from keyplan.store.rows import Key, Row, World
 
 
@@ -38,6 +38,8 @@ class RowChange:
     """The row itself stays as it is; values that it copies change."""
     recopied: bool = False
     """The row changes, and values that it copies change with it."""
+    derived: bool = False
+    """Nobody writes the row itself; a computed column of it changes with another row."""
     late: bool = False
     """It began to copy while the values were being changed, and is brought up to date afterwards."""
 
@@ -50,6 +52,8 @@ class Batch:
     changes: list[RowChange]
     homes: dict[int, int]
     """Number of the change to the number of the edit that returns its row."""
+    doubtful: list[tuple[Kept, Key]] = field(default_factory=list)
+    """Computed values that were found by reading the rows they are made of: to be looked at again afterwards."""
 
 
 @dataclass

@@ -108,7 +108,7 @@ class Intents:
     def split(self, batch: Batch, now: datetime, label: str) -> Proc[tuple[Batch, list[Edit], list[RowChange]]]:
         """The rows themselves, the intents to be recorded with them, and the rows that others follow later."""
         assert self.most is not None
-        direct = [change for change in batch.changes if not change.follows]
+        direct = [change for change in batch.changes if not change.follows and not change.derived]
         alone = yield from self.mutator.batch(direct, now, followers=False)
         watched = self.watched(alone)
         intents = [self.record(change) for change in watched]

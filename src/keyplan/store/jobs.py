@@ -62,7 +62,9 @@ class Put(Job):
 
     def blind(self, mutator: Mutator) -> RowChange | None:
         if not self.replace:
-            counted = any(place.measures for place in mutator.places.of[self.entity.name])
+            places = mutator.places
+            counted = any(place.measures for place in places.of[self.entity.name])
+            counted = counted or bool(places.feeds[self.entity.name])
             expect = "any" if self.new.is_new and not counted else "absent"
             if expect == "absent" and mutator.places.exact(self.entity.name) is None:
                 # No entry stands under the key alone, so that none can refuse: whether the row exists has to be read.

@@ -92,6 +92,7 @@ def way_of(core: Core, entity: str) -> Way:
     if not is_bulk(core, entity):
         # Only where any number of edits can be done at once, and where a row that exists stands in the way of another.
         able = core.codec.atomic_edits is None and core.places.exact(entity) is not None
+        able = able and not core.places.feeds[entity] and not core.places.kept[entity]
         return Way(make=make, fresh=FreshRows(core.model, core.mutator, core.codec, entity) if able else None)
     places = core.places.of[entity]
     about = core.model.entities[entity]

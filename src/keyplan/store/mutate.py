@@ -20,6 +20,7 @@ from keyplan.model.values import add
 from keyplan.plan.edits import Edit, Test
 from keyplan.plan.view import COUNT
 from keyplan.store.changes import Batch, RowChange, Work, differing_columns, merged
+from keyplan.store.computed import ComputedColumns, Derived
 from keyplan.store.fold import minus, plus
 from keyplan.store.places import Place, Places, Watch
 from keyplan.store.rows import Key, Row, RowReader, World
@@ -32,6 +33,7 @@ class Mutator:
         self.model = model
         self.places = places
         self.reader = reader
+        self.computed = ComputedColumns(model, places, reader)
         self.extreme_names: dict[tuple[str, str], str] = {}
         """(view, measure) to min or max, for those that are extended and not added to."""
         for found in places.of.values():
@@ -51,6 +53,8 @@ class Mutator:
     def is_blind(self, entity: str, columns: Iterable[str]) -> bool:
         """Whether these columns of a row can be changed without knowing the old row."""
         changed = set(columns)
+        if self.computed.feeds(entity, changed):
+            return False
         for place in self.places.of[entity]:
             if changed & place.composing:
                 return False
@@ -60,7 +64,7 @@ class Mutator:
 
     def is_blind_removal(self, entity: str) -> bool:
         """Whether rows can be deleted by their key alone."""
-        if self.places.watches[entity]:
+        if self.places.watches[entity] or self.places.feeds[entity]:
             return False
         return all(
             not place.deciding and not place.measures and not place.key_copies for place in self.places.of[entity]
@@ -68,7 +72,7 @@ class Mutator:
 
     def is_blind_replacement(self, entity: str) -> bool:
         """Whether rows can be put without knowing what they replace: every key is made of what cannot change."""
-        if self.places.watches[entity]:
+        if self.places.watches[entity] or self.places.feeds[entity] or self.places.kept[entity]:
             return False
         columns = self.model.entities[entity].columns
         return all(
@@ -103,6 +107,8 @@ class Mutator:
         changes = list(changes)
         if followers:
             changes += yield from self.followers(world, changes)
+        derived = yield from self.derived(changes, now)
+        changes += derived.changes
         yield from world.fetch(
             (change.entity, row, path.roles, new)
             for change in changes
@@ -112,7 +118,7 @@ class Mutator:
             if self.copies_needed(place, change) and (new or not place.measures)
             for path in place.copies
         )
-        work = Work(world)
+        work = Work(world, list(derived.checks))
         for number, change in enumerate(changes):
             yield from self.edit_row(work, number, change)
         try:
@@ -120,7 +126,14 @@ class Mutator:
         except ConflictError as error:
             raise ConflictError(f"{changes[0].label}: {error}") from None
         homes = {edit.row: number for number, edit in enumerate(edits) if edit.returning}
-        return Batch(edits, changes, homes)
+        return Batch(edits, changes, homes, derived.doubtful)
+
+    def derived(self, changes: list[RowChange], now: datetime) -> Proc[Derived]:
+        """What follows for computed columns that homes hold."""
+        touched = (self.places.kept[change.entity] or self.places.feeds[change.entity] for change in changes)
+        if not any(touched):
+            return Derived()
+        return (yield from self.computed.derive(changes, now, changes[0].label))
 
     def followers(self, world: World, changes: list[RowChange]) -> Proc[list[RowChange]]:
         """Rows that copy something which changes."""
@@ -224,6 +237,10 @@ class Mutator:
         """The own columns, with their old values, that decided what is edited."""
         assert change.old is not None
         decided = {column for place in touched for column in place.deciding}
+        entity, differing = self.model.entities[change.entity], differing_columns(change)
+        for place in touched:
+            if place.composing & differing:  # a key that the engine keeps is composed of these as well
+                decided |= {path for path in place.composing if path in entity.columns and path not in entity.key}
         if any(place.measures and place.copies for place in touched):
             decided |= set(self.places.marks[change.entity])
         return {column: change.old[column] for column in sorted(decided)}

@@ -15,6 +15,7 @@ from keyplan.engines.base import Kind
 from keyplan.errors import DesignError
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Path, term_paths
+from keyplan.model.types import Type
 from keyplan.model.write import Children
 from keyplan.plan.design import Design
 from keyplan.plan.view import COPIES, COUNT, Embed, Measure, View
@@ -87,6 +88,22 @@ class Watch:
     columns: frozenset[str]
 
 
+@dataclass(frozen=True)
+class Kept:
+    """A computed column that the home of its entity holds, because a key is made of it."""
+
+    entity: str
+    column: str
+    how: str
+    child: str
+    role: str
+    """The child's reference, and its columns."""
+    columns: tuple[str, ...]
+    term: str | None
+    """The child's column that is summed or compared."""
+    type: Type
+
+
 @dataclass
 class Places:
     """All places of a design, by entity, and who copies from whom."""
@@ -103,6 +120,15 @@ class Places:
     changing: dict[str, frozenset[str]] = field(default_factory=dict)
     """Per entity: the columns that some write of the model changes or takes away, in rows that are there."""
 
+    kept: dict[str, list[Kept]] = field(default_factory=dict)
+    """Per entity: the computed columns that its home holds."""
+    feeds: dict[str, list[Kept]] = field(default_factory=dict)
+    """Per entity: the computed columns of other rows that its rows change."""
+
+    def carried(self, entity: str) -> tuple[str, ...]:
+        """What a home holds besides the stored columns because something is worked out from it at a write."""
+        return (*self.marks[entity], *(kept.column for kept in self.kept[entity]))
+
     def home(self, entity: str) -> Place:
         return next(place for place in self.of[entity] if place.home)
 
@@ -116,6 +142,8 @@ def find_places(model: Model, design: Design, kinds: Mapping[str, Kind]) -> Plac
     """The places of all entities."""
     places = Places({name: [] for name in model.entities}, {name: [] for name in model.entities})
     places.changing = changing_columns(model)
+    places.kept = {name: [] for name in model.entities}
+    places.feeds = {name: [] for name in model.entities}
     for view in design.views.values():
         if view.base:
             continue
@@ -128,7 +156,26 @@ def find_places(model: Model, design: Design, kinds: Mapping[str, Kind]) -> Plac
         found.sort(key=lambda place: not place.home)
         _watch(model, entity, found, places)
         _mark(model, entity, found, places)
+        _keep(model, entity, found, places)
     return places
+
+
+def _keep(model: Model, entity: str, found: list[Place], places: Places) -> None:
+    """Notes the computed columns that a home holds, and whose rows they depend on."""
+    about = model.entities[entity]
+    home = places.home(entity)
+    for column in about.columns.values():
+        computed = column.computed
+        if computed is None or not any(column.name in place.own for place in found):
+            continue
+        if column.name not in home.holds:
+            raise DesignError(f"view '{home.view.name}' has to hold '{column.name}', which a key is made of")
+        role = about.roles[computed.role]
+        kept = Kept(
+            entity, column.name, computed.how, role.entity, role.field, role.columns, computed.column, column.type
+        )
+        places.kept[entity].append(kept)
+        places.feeds[role.entity].append(kept)
 
 
 def _mark(model: Model, entity: str, found: list[Place], places: Places) -> None:

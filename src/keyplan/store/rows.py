@@ -24,7 +24,7 @@ Key = tuple[Any, ...]
 
 
 class RowReader:
-    """Strong reads of whole rows, with what they are counted under (`Places.marks`)."""
+    """Strong reads of whole rows, with what their homes hold besides (`Places.carried`)."""
 
     def __init__(self, model: Model, design: Design, executor: Executor, places: Places) -> None:
         self.model = model
@@ -61,12 +61,12 @@ class RowReader:
         """The plan, taking along what rows are counted under where it reads the home anyway."""
         home = self.places.home(entity)
         if isinstance(node, Search) and (node.view, node.at) == (home.view.name, home.at):
-            return replace(node, takes=tuple(dict.fromkeys((*node.takes, *self.places.marks[entity]))))
+            return replace(node, takes=tuple(dict.fromkeys((*node.takes, *self.places.carried(entity)))))
         return node
 
     def _whole(self, entity: str, runner: Runner, lists: list[list[Row]]) -> Proc[list[list[Row]]]:
         """Rows as writes take them: the stored columns, and the marks, which only the home has."""
-        marks = self.places.marks[entity]
+        marks = self.places.carried(entity)
         columns = self.model.entities[entity].stored
         if not marks:
             return [[{column: row[column] for column in columns} for row in rows] for rows in lists]

@@ -91,6 +91,11 @@ class _Verifier:
             alive = [row for row in rows if not is_gone(row, self.now)]
             self.result.rows += len(alive)
             own = [{column: row[column] for column in stored} for row in alive]
+            if self.core.places.kept[name]:
+                key = self.core.model.entities[name].key
+                keys = [tuple(row[column] for column in key) for row in own]
+                computed = yield from self.core.mutator.computed.values(name, keys, self.now)
+                own = [{**row, **more} for row, more in zip(own, computed, strict=True)]
             world = World(self.core.model, self.core.reader, self.now)
             yield from world.fetch(
                 (name, row, path.roles, True) for place in places for path in place.copies for row in own
@@ -151,6 +156,7 @@ class _Verifier:
             if alive is not None:
                 alive(row, self.now)
             values = {str(path): wanted[str(path)] for path in place.copies if str(path) in place.holds}
+            values |= {kept.column: wanted[kept.column] for kept in self.core.places.kept[place.entity]}
             wrong = {path: value for path, value in values.items() if row.get(path) != value}
             if wrong:
                 (key,) = place.keys(wanted)

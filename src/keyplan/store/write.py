@@ -256,6 +256,7 @@ class Writer:
                     yield from self.intents.finish(change, now, done)
                 if not pending:
                     yield from self.catch_up(batch, now, late)
+                yield from self.look_again(batch, now)
                 return rows
             if isinstance(reply, UncertainError):
                 if attempt >= UNCERTAIN_ATTEMPTS or not all(job.repeatable for job in jobs):
@@ -362,7 +363,7 @@ class Writer:
         """
         most = self.codec.atomic_edits
         assert most is not None
-        below = [change for change in batch.changes if not change.follows][1:]
+        below = [change for change in batch.changes if not change.follows and not change.derived][1:]
         size = min(len(below), most // 2)
         while size:
             part = yield from self.mutator.batch(below[-size:], now)
@@ -370,6 +371,7 @@ class Writer:
                 (reply,) = yield [self.codec.write(part.edits)]
                 if isinstance(reply, Exception) and not isinstance(reply, ConflictError):
                     raise named(reply, part)
+                yield from self.look_again(part, now)
                 return True
             size //= 2
         return False
@@ -395,6 +397,7 @@ class Writer:
             change
             for change in batch.changes
             if not change.follows
+            and not change.derived
             and not change.blind
             and not change.is_new
             and not any(change is other for other in others)
@@ -422,6 +425,19 @@ class Writer:
             if not isinstance(reply, ConflictError):
                 raise reply
             yield Pause(random.random() * 0.02)
+
+    def look_again(self, batch: Batch, now: datetime) -> Proc[None]:
+        """Computed values that were found by reading rows: one may have come or gone while that was done."""
+        for kept, key in batch.doubtful:
+            for _ in range(CATCH_UP_ATTEMPTS):
+                change = yield from self.mutator.computed.again(kept, key, now, batch.changes[0].label)
+                if change is None:
+                    break
+                again = yield from self.mutator.batch([change], now)
+                (reply,) = yield [self.codec.write(again.edits)]
+                if isinstance(reply, Exception) and not isinstance(reply, ConflictError):
+                    raise reply
+                yield Pause(random.random() * 0.02)
 
     def still_ours(self, changes: Sequence[RowChange], now: datetime) -> Proc[list[RowChange]]:
         """The changes whose values still stand; whoever has changed a row since brings up to date what copies it."""
