@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from keyplan.design.build import Built
+from keyplan.design.computed import computed_of
 from keyplan.design.describe import plan_steps, write_steps
 from keyplan.design.facts import marks_of
 from keyplan.design.followers import scanning_writes
@@ -142,6 +143,7 @@ class Assembly:
         for name, other in self.chosen.items():
             base, roles = self.bases.get(name, self.homes[other.entity])
             wanted: tuple[str, ...] = tuple(str(path) for path in marks_of(self.model, other))
+            wanted += tuple(computed_of(self.model, other))
             if name in self.bases and self.built.problem.costs.carries:
                 wanted = (*other.holds, *(part.path for part in other.parts if part.path))
             if base != view.name or not wanted:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations, islice
 
+from keyplan.design.computed import is_keyable
 from keyplan.design.counters import counters
 from keyplan.design.match import PRESENCE, match
 from keyplan.design.needs import Need, held_paths, select_paths
@@ -150,8 +151,7 @@ class Candidates:
     def _part_of(self, entity: str, condition: Condition) -> Part | None:
         if self.model.is_many(entity, condition.path.roles):
             return None
-        column = self.model.column(entity, condition.path)
-        if column.computed is not None:
+        if not is_keyable(self.model, entity, condition.path):
             return None
         text = str(condition.path)
         if condition.op == "contains":
@@ -212,7 +212,7 @@ class Candidates:
             text = str(term.path)
             if text in taken:
                 continue
-            if self.model.is_many(entity, term.path.roles) or self.model.column(entity, term.path).computed:
+            if self.model.is_many(entity, term.path.roles) or not is_keyable(self.model, entity, term.path):
                 usable = False
                 break
             order.append(Part(text, descending=term.descending != first))
@@ -222,7 +222,8 @@ class Candidates:
             if is_range and not self.model.is_many(entity, condition.path.roles):
                 column = self.model.column(entity, condition.path)
                 part = Part(str(condition.path))
-                if column.computed is None and part.path not in taken and part not in ranges and column.type.is_ordered:
+                able = column.type.is_ordered and is_keyable(self.model, entity, condition.path)
+                if able and part.path not in taken and part not in ranges:
                     ranges.append(part)
         seen: set[tuple[Part, ...]] = set()
         options: list[list[Part]] = [[]]
@@ -249,8 +250,8 @@ class Candidates:
             and condition.op in ("=", "!=", "present", "missing")
             and condition.cut is None
             and all(isinstance(operand, Literal) for operand in condition.operands)
-            and (column := self.model.entities[entity].columns[condition.path.column]).computed is None
-            and (condition.op != "present" or column.optional)
+            and is_keyable(self.model, entity, condition.path)
+            and (condition.op != "present" or self.model.entities[entity].columns[condition.path.column].optional)
         )
         behind = tuple(
             condition
@@ -457,6 +458,8 @@ def _changing_columns(model: Model) -> dict[str, set[str]]:
         if write.kind == "upsert":
             here = model.entities[write.entity]
             changing[write.entity] |= {name for name, column in here.columns.items() if not column.immutable}
+    for name, entity in model.entities.items():
+        changing[name] |= {column.name for column in entity.columns.values() if column.computed is not None}
     return changing
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from keyplan.design.computed import computed_of
 from keyplan.design.statistics import ASSUMED_WORDS, CUT_SECONDS, Statistics, peak_rate
 from keyplan.engines.work import EmbedFacts, ViewFacts
 from keyplan.model.model import Model, path_of
@@ -175,6 +176,9 @@ class Facts:
                 updates.append((columns, rate))
             else:
                 writes += rate
+        for role in computed_of(self.model, replace(view, holds=())).values():
+            for write, times in self.statistics.written(role.entity):
+                writes += 2 * peak_rate(write.traffic) * times * max(write.traffic.top or 0.0, usual) * having
         key, hottest = self.key_bytes(entity, view.parts), self.hottest_share(view)
         return _KeyFacts(rows, max(1.0, partitions), key, hottest, writes, tuple(updates))
 

@@ -115,7 +115,8 @@ def _unburdened(model: Model, locked: Design, view: View) -> View:
         burden |= {part.path for other in over if other.entity == entity for part in other.parts if part.path}
         counted = [measure for other in over if other.entity == entity for measure in other.measures]
         burden |= {str(path) for measure in counted for path in term_paths(measure.term)}
-        burden &= set(_copies(holds))
+        computed = {name for name, column in model.entities[entity].columns.items() if column.computed is not None}
+        burden &= {*_copies(holds), *computed}
         burden -= _taken(model, locked, view.name, at) if burden else set()
         return tuple(path for path in holds if path not in burden)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from keyplan.design.computed import asked_in_keys, is_keyable
 from keyplan.design.needs import (
     Need,
     computed_needs,
@@ -24,6 +25,7 @@ from keyplan.design.needs import (
 )
 from keyplan.design.statistics import Statistics
 from keyplan.model.model import Model, path_of
+from keyplan.model.pattern import Path
 from keyplan.model.write import Children, Write
 
 
@@ -67,6 +69,13 @@ def _raised(model: Model, statistics: Statistics, need: Need) -> Iterator[Need]:
         elif here.columns[text].computed is not None:
             computed.append(text)
     yield from (inner for _, inner in computed_needs(model, need.entity, computed, need.strong))
+    for column in asked_in_keys(model, need):
+        if is_keyable(model, need.entity, Path((), column)):
+            about = here.columns[column].computed
+            assert about is not None
+            role = here.roles[about.role]
+            yield dependents(model, role.entity, role.field)
+            yield whole_row(model, need.entity)
     for name, inner in sorted(behind.items()):
         yield row_of_role(model, need.entity, name, inner, need.strong)
         for write in model.writes.values():

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 
+from keyplan.design.computed import computed_of
 from keyplan.design.facts import Facts
 from keyplan.design.match import child_view
 from keyplan.design.needs import Need, dependents, is_generated, row_of_role, whole_row
@@ -17,11 +18,11 @@ from keyplan.design.statistics import ASSUMED_WORDS, Statistics
 from keyplan.design.ways import MANY_MORE
 from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, TouchWork, ViewFacts
-from keyplan.model.entity import EXPIRES
+from keyplan.model.entity import EXPIRES, Entity
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Literal, Path, term_paths
 from keyplan.model.write import Children, Write
-from keyplan.plan.view import COPIES, View
+from keyplan.plan.view import COPIES, Part, View
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,7 @@ class Maintenance:
     def reach(self, view: View) -> set[str]:
         """The entities whose rows have something to do with the entries of a view."""
         behind = {self.model.entity_at(view.entity, chain) for chain in self._chains(view)}
+        behind |= {role.entity for role in computed_of(self.model, view).values()}
         return {view.entity, *(embed.entity for _, embed in view.nested()), *behind}
 
     def effects(self, write: Write) -> list[Effect]:
@@ -153,6 +155,7 @@ class Maintenance:
                     found.append(part)
                     found.extend(self._checks(part))
             found.extend(self._fan_out(write, effect, view, facts))
+            found.extend(self._recomputed(write, effect, view, facts))
         return found
 
     # rows of the view's own entity
@@ -252,6 +255,7 @@ class Maintenance:
             return _Change(deletes=before, needs_old=hidden)
         if effect.kind == "replace":
             movable = any(not here.columns[column].immutable for column in decisive)
+            movable = movable or bool(computed_of(self.model, view))
             return _Change(puts=after, needs_old=movable and not kind.kept_by_engine, copies=True)
         if effect.columns & decisive:
             return _Change(
@@ -355,6 +359,57 @@ class Maintenance:
             texts |= {str(path) for path in term_paths(measure.term) if path.roles}
         return texts
 
+    # rows that the view's computed columns are made of
+
+    def _recomputed(self, write: Write, effect: Effect, view: View, facts: ViewFacts) -> Iterator[Upkeep]:
+        """Entries that move because a computed value changes, and the row in the home that holds it."""
+        here = self.model.entities[view.entity]
+        for column, role in computed_of(self.model, view).items():
+            computed = here.columns[column].computed
+            assert computed is not None
+            fan = dependents(self.model, role.entity, role.field)
+            label = f"{role.entity}.{role.field}"
+            if effect.entity == view.entity and effect.kind in ("create", "replace") and not _is_generated(here):
+                # Children may be there before their parent: they are read, and once more when it is there.
+                demand = Demand(write.name, "fan", label, fan, 2 * effect.times)
+                yield Upkeep(TouchWork(view, facts), Cost(), 0.0, 0.0, (demand,))
+            if effect.entity != role.entity or role.field in effect.parents_known:
+                continue
+            if effect.kind == "update" and not effect.columns & {*role.columns, computed.column}:
+                continue
+            parents = 2.0 if effect.columns & set(role.columns) else 1.0
+            rows = parents * effect.times * self.statistics.present(role.entity, role.columns[0])
+            demands = [Demand(write.name, "old", view.entity, whole_row(self.model, view.entity), rows)]
+            if not effect.old_known and effect.kind != "create":
+                old = whole_row(self.model, effect.entity)
+                demands.append(Demand(write.name, "old", effect.entity, old, effect.times))
+            if computed.how in ("min", "max") and effect.kind != "create":
+                # The least or greatest goes as often as any other; then all of them are read, and once more.
+                chance = min(1.0, 1 / max(1.0, self.statistics.fan_out(view.entity, computed.role)))
+                demands.append(Demand(write.name, "fan", label, fan, 2 * rows * chance))
+            touched = rows * min(1.0, self.view_facts.share(view))
+            moved = column in {*(part.path for part in view.parts), *(str(condition.path) for condition in view.where)}
+            work = TouchWork(
+                view,
+                facts,
+                patches=0.0 if moved else touched,
+                moves=touched if moved else 0.0,
+                entry_bytes=self.costs.entry_bytes(view, facts),
+            )
+            kept = self.kinds[view.kind].kept_by_engine
+            most = parents * effect.most
+            yield Upkeep(work, self.costs.touch(work), 0.0 if kept else 2 * touched, 0.0 if kept else 2 * most)
+            yield self._home_patch(view, rows, most, tuple(demands))
+
+    def _home_patch(self, view: View, rows: float, most: float, demands: tuple[Demand, ...]) -> Upkeep:
+        """Rows of a view's entity changed in their home."""
+        here = self.model.entities[view.entity]
+        kind = next(kind for kind in self.kinds.values() if not kind.kept_by_engine)
+        home = View("", here.name, kind.name, tuple(Part(column) for column in here.key), (), here.stored)
+        facts = self.view_facts.of(home)
+        work = TouchWork(home, facts, patches=rows, entry_bytes=self.costs.entry_bytes(home, facts))
+        return Upkeep(work, self.costs.touch(work), rows, most, demands)
+
     # rows that the view copies from
 
     def _fan_out(self, write: Write, effect: Effect, view: View, facts: ViewFacts) -> Iterator[Upkeep]:
@@ -428,6 +483,13 @@ class Maintenance:
             path = path_of(text, self.model, view.entity)
             found.setdefault(path.roles, set()).add(path.column)
         return found
+
+
+def _is_generated(entity: Entity) -> bool:
+    """Whether new rows have keys that nobody can have referred to."""
+    return any(
+        entity.columns[column].type.kind in ("uuid", "ulid") and column in entity.fields for column in entity.key
+    )
 
 
 def _own_columns(model: Model, view: View) -> set[str]:

@@ -267,7 +267,7 @@ def present_then_missing(model: Model, need: Need) -> tuple[Need, Need] | None:
     if str(first.path) in asked or model.is_many(need.entity, first.path.roles):
         return None
     column = model.column(need.entity, first.path)
-    if column.computed is not None or not (first.path.roles or column.optional):
+    if (column.computed is not None and first.path.roles) or not (first.path.roles or column.optional):
         return None
     have = replace(need, given=(*need.given, Condition(first.path, "present")))
     rest = need.order[1:] or tuple(

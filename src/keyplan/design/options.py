@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
+from keyplan.design.computed import refusals
 from keyplan.design.forms import is_directory
 from keyplan.design.goals import NO_LIMIT_MS, Goal, Heat, Option, Sub, coarse, goal_p99
 from keyplan.design.measure import MeasureMatch, match_measures
@@ -98,6 +99,7 @@ class Options:
         self._walked(goal, depth)
         self._in_two(goal, depth)
         self._intersected(goal, depth)
+        goal.rejections.extend(refusals(self.model, need))
 
     # rule 1 and 2: search a view, fetch what it lacks
 

@@ -22,7 +22,8 @@ def is_home(model: Model, kinds: Mapping[str, Kind], view: View) -> bool:
         if part.ways > 1:
             continue
         path = path_of(part.path, model, view.entity)
-        if path.roles or part.cut in ("each", "words") or model.column(view.entity, path).optional:
+        column = model.column(view.entity, path)
+        if path.roles or part.cut in ("each", "words") or column.optional or column.computed is not None:
             return False
         if part.cut is None:
             paths.add(part.path)

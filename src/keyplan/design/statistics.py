@@ -115,6 +115,9 @@ class Statistics:
         if column == EXPIRES:
             return 1.0
         here = self.model.entities[entity]
+        computed = here.columns[column].computed
+        if computed is not None and computed.how in ("min", "max"):
+            return min(1.0, self.fan_out(entity, computed.role))
         share = here.fields[here.columns[column].field].optional
         return 1.0 if share is None else share
 
