@@ -33,6 +33,7 @@ entities:
       name: string(8), default 'nobody'
       spent: sum(orders.total)
       orders_made: count(orders)
+      largest: max(orders.total)
   Order:
     count: 10M
     fields:
@@ -67,6 +68,9 @@ patterns:
   tagged: { find: Order, where: "contains(tags, :tag)", order: total, limit: 5, select: [oid], rate: 500/s }
   noted: { find: Order, where: "search(note, :words)", limit: 5, order: oid, select: [oid], rate: 100/s }
   order: { find: Order, where: "oid = :oid", with: [items, items.product.label], rate: 500/s }
+  best: { find: User, order: spent desc, limit: 3, rate: 100/s }
+  biggest: { find: User, where: "largest >= :total", order: largest, limit: 3, rate: 100/s }
+  by_name: { count: Item, group: { label: product.label, status: order.status }, rate: 100/s }
   by_status: { count: Order, group: [status], rate: 100/s }
   product: { find: Product, where: "sku = :sku", rate: 500/s }
 writes:

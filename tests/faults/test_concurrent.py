@@ -71,3 +71,6 @@ def test_the_market_has_views_of_every_sort(harness: Harness) -> None:
         assert any(place.copies for place in places)
         assert any(part.cut == "each" for view in store.design.views.values() for part in view.parts)
         assert any(view.unique for view in store.design.views.values())
+        parts = {part.path for view in store.design.views.values() for part in view.parts}
+        assert {"spent", "largest"} <= parts
+        assert any(place.measures and place.copies for place in places)
