@@ -139,6 +139,7 @@ def test_counters_are_kept_where_rows_are_many(reads: Pair, size: str) -> None:
     if size == "read":
         assert {"revenue", "worth", "of_category", "of_land", "by_land"}.isdisjoint(reads.store.design.unserved)
         parts = [part for view in measured for part in view.parts]
-        assert any("." in part.path and part.cut == "day" for part in parts)
+        if reads.store.design.engine == "sqlite":  # elsewhere so many days are too hot to be read so often
+            assert any("." in part.path and part.cut == "day" for part in parts)
         assert any(part.or_missing for part in parts)
         assert any(part.path == "order.buyer.land" and not part.or_missing for part in parts)
