@@ -42,6 +42,8 @@ class Extras:
     buckets: str = ""
     """A truncation: every moment has a view in buckets of it, with a directory of those that are not empty; patterns
     start from them."""
+    packed: bool = False
+    """Of these views, each partition is one value."""
 
 
 @dataclass
@@ -179,7 +181,9 @@ class _Naive:
             bucket = Part(moment, self.extras.buckets)
             partition = (bucket, Part("", ways=3)) if number == 0 else (bucket,)
             sort = (Part(moment), *(part for part in key if part.path != moment))
-            self.keep(View(f"{entity.name} in {bucket}", entity.name, "table", partition, sort, entity.stored))
+            packed = self.extras.packed
+            name = f"{entity.name} in {bucket}"
+            self.keep(View(name, entity.name, "table", partition, sort, entity.stored, packed=packed))
             count = (Measure("count", None, COUNT),)
             self.keep(View(f"{entity.name} {bucket}s", entity.name, "table", (), (bucket,), (), measures=count))
         for column in self.computed_columns(entity) if self.extras.computed else ():
@@ -506,4 +510,5 @@ EVERYTHING: Mapping[str, Extras] = {
     "years": Extras(buckets="year"),
     "days": Extras(buckets="day"),
     "hours": Extras(moves=True, buckets="hour"),
+    "packed": Extras(copies=True, buckets="month", packed=True),
 }

@@ -485,6 +485,8 @@ def _names(model: Model, views: Mapping[str, View], homes: set[str]) -> dict[str
         if view.measures or view.unique or not own:
             shown = paths or [str(part) for part in view.parts if part.path]
             name += f" by {', '.join(shown)}" if shown else " all"
+        if view.packed:
+            name += " packed"
         if view.where:
             name += " where " + ", ".join(str(condition.path) for condition in view.where)
         if own and old not in homes and not view.unique and not view.measures:

@@ -278,6 +278,8 @@ class Candidates:
         keys |= _expiry(model, entity)
         for kind in self.kinds.values():
             partition, sort = shape.partition, shape.sort
+            if kind.packs and partition and sort:
+                self._packed(kind, shape, keys, needs)
             if not kind.partitioned:
                 partition, sort = (), (*shape.partition, *shape.sort)
             if kind.kept_by_engine and not partition and not sort:
@@ -351,6 +353,17 @@ class Candidates:
         strong = (need for need in needs if need.strong and need.fold is None)
         matches = (match(self.model, self.statistics, kind, probe, need) for need in strong)
         return any(found is not None and not found.scan for found in matches)
+
+    def _packed(self, kind: Kind, shape: Shape, keys: set[str], needs: list[Need]) -> None:
+        """The key with each partition as one value: of whole rows, and of what the needs that it serves want."""
+        model, entity = self.model, shape.entity
+        if any(part.cut in ("each", "words") for part in (*shape.partition, *shape.sort)):
+            return  # values hold rows once
+        own = set(model.entities[entity].stored)
+        probe = View("", entity, kind.name, shape.partition, shape.sort, tuple(own), (), shape.where, packed=True)
+        asked = set().union(*self._asked_of(probe, needs))
+        for held in (keys | own, keys | asked, keys | own | asked):
+            self._add(replace(probe, holds=held_paths(model, entity, held)))
 
     def _asked_of(self, view: View, needs: list[Need]) -> Iterator[set[str]]:
         """Per need that the key can answer without a scan: what it would take from the view, if it were there."""
@@ -427,6 +440,7 @@ class Candidates:
             view.where,
             view.measures,
             view.unique,
+            view.packed,
         )
         if identity not in self.views:
             self.views[identity] = replace(view, name=f"v{len(self.views)}")

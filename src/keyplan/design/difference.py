@@ -147,6 +147,10 @@ def _move(locked: Design, current: Design, old: str, new: str) -> dict[str, Any]
     if was.embeds != now.embeds:
         roles = [", ".join(embed.role for embed in view.embeds) or "nothing" for view in (was, now)]
         changes.append(f"kept with it: {roles[0]} becomes {roles[1]}" if roles[0] != roles[1] else f"{roles[0]} differ")
+    if was.packed != now.packed:
+        changes.append(
+            "each partition becomes one value" if now.packed else "its partitions are no longer one value each"
+        )
     if was.where != now.where:
         changes.append("other rows have an entry")
     if was.measures != now.measures:

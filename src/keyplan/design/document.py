@@ -118,6 +118,7 @@ def _view(design: Design, view: View) -> dict[str, Any]:
         "sparse": [condition_text(condition) for condition in view.where],
         "measures": [measure.name for measure in view.measures],
         "unique": view.unique,
+        "packed": view.packed,
         "base": view.base or None,
         "because": list(figures.because),
         "rows": short(figures.rows),

@@ -78,6 +78,7 @@ def _view() -> Schema:
             "shards": _whole("Into how many parts each partition is split; 1: it is not."),
             "bucket": _text("The truncation of time that splits partitions, or null.", null=True),
             "unique": {"type": "boolean", "description": "A second row with the same key is refused."},
+            "packed": {"type": "boolean", "description": "Each partition is one stored value."},
             "base": _text("The view over which the engine keeps it, or null if keyplan keeps it.", null=True),
             "rows": _number("Entries."),
             "bytes": _number("Size with overheads."),

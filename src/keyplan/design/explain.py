@@ -255,6 +255,8 @@ def view_text(view: View) -> str:
     text = f"{view.kind} of {view.entity} by {', '.join(str(part) for part in view.parts)}"
     if view.where:
         text += f" where {' and '.join(condition_text(condition) for condition in view.where)}"
+    if view.packed:
+        text += ", one value per partition"
     if view.measures:
         text += f" with {', '.join(measure.name for measure in view.measures)}"
     return text + "".join(f" with {embed.role}" for embed in view.embeds)

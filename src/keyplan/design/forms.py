@@ -37,6 +37,8 @@ class Forms:
 
     def of(self, view: View, readers: float = 0.0) -> list[tuple[View, ViewFacts]] | Rejection:
         """The forms in which a view is a candidate: one as a rule, at most a sharded and a bucketed one otherwise."""
+        if view.packed:
+            return self._packed(view, readers)
         fitted = self.costs.fit(view, self.facts.of(view, readers))
         tried = []
         if isinstance(fitted, Rejection):
@@ -60,10 +62,22 @@ class Forms:
             self.refused[view.entity] = reason
         return found or Rejection(reason)
 
+    def _packed(self, view: View, readers: float) -> list[tuple[View, ViewFacts]] | Rejection:
+        """The view with a value per partition, or per time bucket of it, whichever is small enough."""
+        for form in (view, *self._cut(view)):
+            fitted = self.costs.fit(form, self.facts.of(form, readers))
+            if not isinstance(fitted, Rejection):
+                known = self.facts.of(fitted, readers)
+                if not self.too_large(fitted, known):
+                    return [(fitted, known)]
+        return Rejection("no value would be small enough")
+
     def too_large(self, view: View, facts: ViewFacts) -> str:
         """Why the largest partition of a view holds more than it should; empty if it does not."""
-        limit = self.costs.partition_bytes
-        if limit is None or not self.kinds[view.kind].partitioned or view.unique:
+        limit = self.costs.packed_bytes if view.packed else self.costs.partition_bytes
+        if view.packed and limit is None:
+            return "nothing is packed on this engine"
+        if limit is None or not (self.kinds[view.kind].partitioned or view.packed) or view.unique:
             return ""
         size = self._largest(view, facts)
         if size <= limit:
@@ -90,20 +104,23 @@ class Forms:
 
     def _bucketed(self, view: View, readers: float) -> View | None:
         """The view in the largest time buckets that fit, cut by the moment that its sort key begins with."""
-        if not self._can_be_split(view) or bucket_of(view) is not None:
-            return None
-        first = view.sort[0]
-        if not first.path or first.cut is not None or first.ways > 1:
-            return None
-        kind = self.model.column(view.entity, path_of(first.path, self.model, view.entity)).type.kind
-        if kind not in ("timestamp", "date"):
-            return None
-        for cut in CUTS if kind == "timestamp" else CUTS[:-1]:
-            form = replace(view, partition=(*view.partition, Part(first.path, cut)))
+        for form in self._cut(view):
             fitted = self.costs.fit(form, self.facts.of(form, readers))
             if not isinstance(fitted, Rejection) and not self.too_large(fitted, self.facts.of(fitted, readers)):
                 return fitted
         return None
+
+    def _cut(self, view: View) -> Iterator[View]:
+        """The view in time buckets, the largest first, by the moment that its sort key begins with."""
+        if not self._can_be_split(view) or bucket_of(view) is not None:
+            return
+        first = view.sort[0]
+        if not first.path or first.cut is not None or first.ways > 1:
+            return
+        kind = self.model.column(view.entity, path_of(first.path, self.model, view.entity)).type.kind
+        if kind in ("timestamp", "date"):
+            for cut in CUTS if kind == "timestamp" else CUTS[:-1]:
+                yield replace(view, partition=(*view.partition, Part(first.path, cut)))
 
     def _can_be_split(self, view: View) -> bool:
         copied = any(part.cut == COPIES for part in view.parts)
@@ -122,8 +139,9 @@ class Forms:
             return
         count = (Measure("count", None, COUNT),)
         for kind in self.kinds.values():
-            if not kind.kept_by_engine and kind.partitioned and "count" in kind.measures:
-                yield View("", view.entity, kind.name, others, (bucket,), (), (), view.where, count)
+            if not kind.kept_by_engine and "count" in kind.measures:
+                partition, sort = (others, (bucket,)) if kind.partitioned else ((), (*others, bucket))
+                yield View("", view.entity, kind.name, partition, sort, (), (), view.where, count)
 
 
 def is_directory(view: View) -> bool:

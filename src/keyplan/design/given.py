@@ -24,7 +24,7 @@ from keyplan.plan.walk import searches
 def view_key(view: View) -> tuple[object, ...]:
     """What a view is for: entity, kind, key and condition, whatever it holds and into how many shards it is split."""
     partition = tuple(part for part in view.partition if part.ways == 1)
-    return (view.entity, view.kind, partition, view.sort, view.where, view.unique, bool(view.measures))
+    return (view.entity, view.kind, partition, view.sort, view.where, view.unique, bool(view.measures), view.packed)
 
 
 def identity(view: View) -> View:

@@ -94,7 +94,7 @@ class KeyMatch:
 
 def key_shape(view: View) -> tuple[object, ...]:
     """What `match_key` depends on: views with equal shapes match alike."""
-    return (view.kind, view.entity, view.partition, view.sort, view.where, bool(view.measures))
+    return (view.kind, view.entity, view.partition, view.sort, view.where, bool(view.measures), view.packed)
 
 
 def match(
@@ -252,7 +252,7 @@ def _bind(
                 (bound.listed if found.op == "in" else bound.fixed).add(part.path)
             if found.op == "in":
                 bound.spans *= statistics.in_length(found)
-        elif position < len(view.partition) and kind.partitioned:
+        elif position < len(view.partition) and (kind.partitioned or view.packed):
             buckets = enumerated(statistics, view.entity, by_key, part, at_least)
             if buckets is None:
                 return None

@@ -136,6 +136,8 @@ class Ways:
                 f"a page of '{need.entity}' may lie anywhere in {found.most_buckets:.0f} buckets by {bucket_of(view)}"
             )
             return None
+        if view.packed:
+            entries = requests * facts.per_partition
         # An exact page of an ordered view is bounded; anything else may have to read its whole partition.
         page = need.limit if found.ordered and not found.left and not found.filter else None
         most = float(page) if page is not None else max(entries / requests, 1.0 if found.get else found.most)
@@ -161,8 +163,8 @@ class Ways:
             facts,
             found.get,
             requests,
-            1.0 if found.get else entries / requests,
-            1.0 if found.get else most,
+            1.0 if found.get and not view.packed else entries / requests,
+            1.0 if found.get and not view.packed else facts.hottest_rows if view.packed else most,
             size,
             need.strong,
             not found.missing and {*need.wants, *filtered} <= set(view.holds),

@@ -217,6 +217,16 @@ class Kind:
     one_value: bool = False
     """An entry and the rows that it embeds are one value, a document: written together they are one change, and the
     engine keeps no index of the embedded rows alone."""
+    packs: bool = False
+    """All entries of a partition can be one stored value (`View.packed`): the readings of a sensor in an hour as one
+    document. Every read has to fix the whole partition, `partitioned` or not.
+
+    The store does not know the difference: spans and edits are of entries under their keys, as everywhere. A reader
+    takes the values of the partitions that its spans name and cuts the entries of each span out of them, in the order
+    of the sort key and up to the limit; a scan reads all values. A write changes entries inside a value in one atomic
+    request, in place where the engine can, or else by writing the value anew if its version is still the one that was
+    read. `expect` and `tests` are about the entry inside; several edits of one request may meet in one value, which
+    comes to be with its first entry and goes with its last."""
     measures: tuple[str, ...] = ()
     """The aggregates that a view of this kind can keep per group: of count, sum, min, max."""
     unique: bool = False

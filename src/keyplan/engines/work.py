@@ -64,6 +64,11 @@ class ViewFacts:
     carried_bytes: float = 0.0
     """Bytes that the homes of all rows hold for the sake of this view."""
 
+    @property
+    def per_partition(self) -> float:
+        """The mean number of entries of a partition."""
+        return max(1.0, self.rows / self.partitions)
+
 
 @dataclass(frozen=True)
 class EmbedFacts:
@@ -85,7 +90,8 @@ class Work:
     """Every part of the key is given: at most one entry per request, and requests may be batched."""
     requests: float
     entries: float
-    """Entries read per request, before any filter."""
+    """Entries read per request, before any filter. Of a packed view, a request reads one value: all entries of a
+    partition, though it be a `get`."""
     most_entries: float
     """The most entries one request may have to read."""
     entry_bytes: float
@@ -110,7 +116,11 @@ class Work:
 
 @dataclass(frozen=True)
 class TouchWork:
-    """What one execution of a write does to one view."""
+    """What one execution of a write does to one view.
+
+    Of a packed view, each entry touched is a change of a value with `facts.per_partition` entries, which the engine
+    prices as it does it: an append, a change in place, or the whole value written anew.
+    """
 
     view: View
     facts: ViewFacts
@@ -173,6 +183,8 @@ class CostModel(ABC):
     shards or the largest time bucket that keep it within, or is no candidate."""
     copy_worth: float = 0.01
     """The share of what the whole design costs at least that a further copy of an entity's rows has to save."""
+    packed_bytes: float | None = None
+    """The most bytes that a packed value should hold; None: nothing is packed. Only kinds with `packs` are."""
     transactional: bool = False
     """A write that touches more than one self-kept entry pays a `premium` for each of them (a transaction)."""
 

@@ -97,6 +97,8 @@ class View:
     """One entry per group of rows with equal key parts; `$count` is always among the values kept."""
     unique: bool = False
     """The key is the parts alone, without the entity's key: a second row with the same values is refused."""
+    packed: bool = False
+    """One partition is one stored value, such as the document of a time bucket; see `Kind.packs`."""
     base: str = ""
     """Kept by the engine over the entries of this other view; empty if we keep it ourselves."""
 

@@ -52,7 +52,7 @@ class SearchNode:
         self.search = search
         self.view = view
         key = key_of(model, view, search.at)
-        if not kinds[view.kind].partitioned:
+        if not kinds[view.kind].partitioned and not view.packed:
             key = Key(key.entity, (), key.parts)  # one sorted sequence: any prefix will do
         self.entity = key.entity
         self.spans = Spans(model, search, key)

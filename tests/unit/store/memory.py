@@ -29,7 +29,7 @@ CHUNK = 3
 """Rows per reply."""
 
 KINDS = {
-    "table": Kind("table", measures=("count", "sum", "min", "max"), unique=True, embeds=True),
+    "table": Kind("table", measures=("count", "sum", "min", "max"), unique=True, embeds=True, packs=True),
     "sequence": Kind("sequence", partitioned=False),
     "index": Kind("index", kept_by_engine=True, holds_all=True, partitioned=False, unique=True),
     "composed": Kind("composed", kept_by_engine=True, composed=True),
@@ -53,6 +53,14 @@ class Written:
     """A request: edits, all or none."""
 
     edits: Sequence[Edit]
+
+
+@dataclass
+class Value:
+    """All entries of one partition of a packed view, and how often they have been written."""
+
+    entries: list[tuple[tuple[Any, ...], Row]]
+    version: int
 
 
 class MemoryReader(Reader):
@@ -116,6 +124,8 @@ class MemoryPort:
         self.model = model
         self.design = design
         self.entries: dict[Where, dict[tuple[Any, ...], Row]] = {}
+        self.values: dict[tuple[str, tuple[Any, ...]], Value] = {}
+        """What packed views keep: one value per partition."""
         self.rounds = 0
         self.faults: list[Callable[[Any], Reply | None]] = []
         """Each may answer a request in the port's place."""
@@ -150,6 +160,8 @@ class MemoryPort:
 
     def place(self, view: View, at: tuple[str, ...]) -> list[tuple[tuple[Any, ...], Row]]:
         """The entries of a place; those of an index follow from its base."""
+        if view.packed:
+            return [pair for (name, _), value in self.values.items() if name == view.name for pair in value.entries]
         if not view.base:
             return list(self.entries.get((view.name, at), {}).items())
         key = key_of(self.model, view)
@@ -163,12 +175,17 @@ class MemoryPort:
         view = self.design.views[search.view]
         key = key_of(self.model, view, search.at)
         fixed = (*span.partition, *span.prefix)
+        if view.packed and span.partition:
+            value = self.values.get((view.name, span.partition))
+            stored = value.entries if value is not None else []
+        else:
+            stored = self.place(view, search.at)
         if KINDS[view.kind].partitioned:
             assert len(span.partition) in (0, len(key.partition)), "a partition that is not fixed"
             assert span.partition or not key.partition or not (span.prefix or span.low or span.high)
         rest = key.parts[len(fixed) :]
         found = []
-        for one, entry in self.place(view, search.at):
+        for one, entry in stored:
             after = one[len(fixed) :]
             if one[: len(fixed)] != fixed:
                 continue
@@ -211,18 +228,21 @@ class MemoryPort:
             if not self.allowed(edit):
                 raise conflict(number, f"{edit.do} of {edit.view} {edit.key!r} refused: {edit.expect} {edit.tests}")
         undo = {where: dict(entries) for where, entries in self.entries.items()}
+        values = dict(self.values)
         try:
             result = []
             for number, edit in enumerate(request.edits):
                 result.append(self.edit(number, edit))
                 self.check_unique(number, edit)
         except (ConflictError, RangeError):
-            self.entries = undo
+            self.entries, self.values = undo, values
             raise
         return result
 
     def allowed(self, edit: Edit) -> bool:
-        entry = self.entries.get((edit.view, edit.at), {}).get(edit.key)
+        view = self.design.views[edit.view]
+        entry = self.unpacked(view, edit.key).get(edit.key) if view.packed else None
+        entry = entry or self.entries.get((edit.view, edit.at), {}).get(edit.key)
         if entry is not None and edit.alive_at is not None and is_gone(entry, edit.alive_at):
             entry = None
         if (edit.expect == "present" and entry is None) or (edit.expect == "absent" and entry is not None):
@@ -242,7 +262,28 @@ class MemoryPort:
 
     def edit(self, number: int, edit: Edit) -> Row | None:
         view = self.design.views[edit.view]
-        here = self.entries.setdefault((edit.view, edit.at), {})
+        if view.packed:
+            here = self.unpacked(view, edit.key)
+            returned = self.change(number, edit, view, here)
+            self.pack(view, edit.key, here)
+            return returned
+        return self.change(number, edit, view, self.entries.setdefault((edit.view, edit.at), {}))
+
+    def unpacked(self, view: View, key: tuple[Any, ...]) -> dict[tuple[Any, ...], Row]:
+        """The entries of the value that a key belongs to."""
+        value = self.values.get((view.name, key[: len(view.partition)]))
+        return {} if value is None else {one: dict(entry) for one, entry in value.entries}
+
+    def pack(self, view: View, key: tuple[Any, ...], entries: dict[tuple[Any, ...], Row]) -> None:
+        """Writes a value anew, or removes it with its last entry."""
+        where = (view.name, key[: len(view.partition)])
+        version = self.values[where].version if where in self.values else 0
+        if entries:
+            self.values[where] = Value(list(entries.items()), version + 1)
+        else:
+            self.values.pop(where, None)
+
+    def change(self, number: int, edit: Edit, view: View, here: dict[tuple[Any, ...], Row]) -> Row | None:
         entry = here.get(edit.key)
         if edit.do == "put":
             assert view.measures or set(edit.values) == set(self.holds(view, edit.at)), (edit.view, edit.values)

@@ -42,6 +42,7 @@ START = datetime(2020, 1, 1, tzinfo=UTC)
 MOMENTS = st.integers(0, 40 * 365).map(lambda days: START + timedelta(days=days, hours=days % 24))
 ENTRIES = st.lists(st.tuples(MOMENTS, st.integers(0, 5)), max_size=25)
 CUTS = ("hour", "day", "month", "year")
+PACKED = (False, True)
 
 
 def pages(store: Store, name: str, **arguments: Any) -> list[dict[str, Any]]:
@@ -56,13 +57,19 @@ def pages(store: Store, name: str, **arguments: Any) -> list[dict[str, Any]]:
             return rows
 
 
+@pytest.mark.parametrize("packed", PACKED)
 @pytest.mark.parametrize("cut", CUTS)
 @settings(max_examples=40, deadline=None)
 @given(entries=ENTRIES, start=MOMENTS, end=MOMENTS, moved=st.lists(st.tuples(st.integers(0, 24), MOMENTS), max_size=4))
 def test_pages_in_both_directions(
-    cut: str, entries: list[tuple[datetime, int]], start: datetime, end: datetime, moved: list[tuple[int, datetime]]
+    cut: str,
+    packed: bool,
+    entries: list[tuple[datetime, int]],
+    start: datetime,
+    end: datetime,
+    moved: list[tuple[int, datetime]],
 ) -> None:
-    store = memory_store(MODEL, Extras(buckets=cut))
+    store = memory_store(MODEL, Extras(buckets=cut, packed=packed))
     rows = {}
     for number, (at, level) in enumerate(entries):
         store.log(number=number, at=at, level=level)
