@@ -84,7 +84,8 @@ def signature(place: Place) -> str:
         ]
         for child in place.children.values()
     )
-    return hashlib.sha256(json.dumps([parts, slots, inside]).encode()).hexdigest()[:32]
+    told = [parts, slots, inside, *([sorted(place.words.items())] if place.words else [])]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
 
 
 def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]:

@@ -102,7 +102,7 @@ class MongoCosts(CostModel):
         return Cost(self.coefficients.transaction / 1000)
 
     def keep(self, view: View, facts: ViewFacts) -> float:
-        each = entry_bytes(view, facts) if view.kind == "index" else document_bytes(view, facts)
+        each = entry_bytes(view, facts) if view.kind != "collection" else document_bytes(view, facts)
         return (facts.rows * each + facts.carried_bytes) / 1e9 * self.coefficients.keep_gb_ms
 
     def round_ms(self, kind: str) -> float:
@@ -115,8 +115,8 @@ class MongoCosts(CostModel):
         """At most 64 indexes on a collection; and an index is over documents of its own entity, so that rows which are
         embedded in others have none unless they have a collection besides."""
         rows = []
-        for name in dict.fromkeys(view.entity for view in views if view.kind == "index"):
-            indexes = [view.name for view in views if view.kind == "index" and view.entity == name]
+        for name in dict.fromkeys(view.entity for view in views if view.kind != "collection"):
+            indexes = [view.name for view in views if view.kind != "collection" and view.entity == name]
             if len(indexes) > LIMITS.indexes - 2:
                 rows.append(LinearRow(dict.fromkeys(indexes, 1.0), high=float(LIMITS.indexes - 2)))
             embedding = [view.name for view in views if any(embed.entity == name for embed in view.embeds)]
@@ -152,8 +152,8 @@ def examined(work: Work, *, most: bool = False) -> dict[str, float]:
     commands = max(1.0, ceil(work.requests / BATCH)) if work.get else work.requests
     found = {"command": commands, "seek": max(0.0, work.requests - commands)}
     copied = any("." in path for path in view.holds)
-    fetched = view.kind != "index" or not work.covered or copied
-    if view.kind == "index" or not work.get:
+    fetched = view.kind == "collection" or not work.covered or copied
+    if view.kind != "collection" or not work.get:
         found["plan"] = commands
         found["key"] = entries
     returned = work.taken_bytes or work.entry_bytes
@@ -170,7 +170,7 @@ def examined(work: Work, *, most: bool = False) -> dict[str, float]:
 def written(work: TouchWork) -> dict[str, float]:
     """What one view's part of a write does on the server, in units of the coefficients."""
     view, facts = work.view, work.facts
-    if view.kind == "index":
+    if view.kind != "collection":
         found = {"index_entry": work.puts + 2 * work.moves + work.deletes}
         copies = sum(size for path, size in facts.value_bytes.items() if "." in path)
         if copies:

@@ -24,6 +24,8 @@ from keyplan.engines.mongodb.values import (
     ID,
     Document,
     Names,
+    changed_words,
+    document_encoder,
     encoder,
     fields_encoder,
     id_encoder,
@@ -46,7 +48,7 @@ class Family:
         self.root = root
         self.roles = {child.array: child for child in root.children.values()}
         self.id = id_encoder(root.key)
-        self.fields = fields_encoder(root.stored)
+        self.fields = document_encoder(root.stored, root.words)
         self.rows = rows_decoder(tuple(root.slots.values()), {})
         self.members = {id(child): _Member(child) for child in root.children.values()}
         self.encoders = {slot.path: encoder(slot) for slot in root.slots.values()}
@@ -211,6 +213,8 @@ class Family:
         for path, amount in edit.adds.items():
             slot = self.root.slots[path]
             sets[slot.field] = added(slot.type.kind, f"${slot.field}", self.encoders[path](amount))
+        for name, found in changed_words(self.root.words, edit.values, edit.entry).items():
+            sets[name] = {"$literal": found}
         if not needs_presence(edit):  # of a row that is not there, nothing is made
             missing = {"$eq": [{"$type": f"${self.root.presence}"}, "missing"]}
             sets = {name: {"$cond": [missing, "$$REMOVE", value]} for name, value in sets.items()}

@@ -34,7 +34,7 @@ def entry_bytes(view: View, facts: ViewFacts, at: tuple[str, ...] = ()) -> float
     """The average size of a document without its embedded rows, of one of these, or of an index entry."""
     if at:
         return values_bytes(facts.embeds[".".join(at)].value_bytes) + ELEMENT_BYTES
-    if view.kind == "index":
+    if view.kind != "collection":
         return facts.key_bytes + ENTRY_BYTES
     return values_bytes(facts.value_bytes) + DOCUMENT_BYTES + (facts.key_bytes if view.measures else 0)
 
@@ -64,7 +64,7 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
         return Rejection("a replica set needs no shards; a sharded cluster has its own")
     if len(view.parts) > LIMITS.index_fields:
         return Rejection(f"a key has at most {LIMITS.index_fields} fields")
-    if view.kind == "index":
+    if view.kind != "collection":
         return _index(model, view)
     here = model.entities[view.entity]
     if view.parts and all(part.descending for part in view.parts):
@@ -87,9 +87,11 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
 
 
 def _index(model: Model, view: View) -> View | Rejection:
-    many = [part for part in view.parts if part.cut == "each"]
-    if any(part.cut not in (None, "each") for part in view.parts):
+    many = [part for part in view.parts if part.cut in ("each", "words")]
+    if any(part.cut not in (None, "each", "words") for part in view.parts):
         return Rejection("an index is over plain fields; a range answers a truncation")
+    if any(part.cut == "words" for part in view.parts) != (view.kind == "words"):
+        return Rejection("words are found through an array of them")
     if len(many) > 1:
         return Rejection("an index has one array at most")
     if any(path_of(part.path, model, view.entity).roles for part in view.parts):

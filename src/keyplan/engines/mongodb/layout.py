@@ -73,6 +73,8 @@ class Place:
     extends: dict[str, str] = field(default_factory=dict)
     """Measures that are extended rather than added to: path to min or max."""
     indexes: list[Index] = field(default_factory=list)
+    words: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Fields with the words of texts, and the paths of these texts."""
     order: Index | None = None
     """Where the key has parts in both directions: the index that is sorted so."""
 
@@ -296,8 +298,11 @@ def _index(model: Model, view: View, structure: Structure, place: Place) -> Inde
     parts = []
     partial: dict[str, Any] = {}
     for part in view.parts:
-        if part.ways > 1 or part.cut not in (None, "each") or part.path not in place.slots:
+        if part.ways > 1 or part.cut not in (None, "each", "words") or part.path not in place.slots:
             raise UnsupportedError(f"view '{view.name}': a mongodb index cannot have the part '{part}'")
+        if part.cut == "words":
+            parts.append(KeyPart(_words(place, part), many=True))
+            continue
         slot = place.slots[part.path]
         made = slot
         if part.cut == "each":
@@ -311,6 +316,17 @@ def _index(model: Model, view: View, structure: Structure, place: Place) -> Inde
     if place.presence:
         partial.setdefault(place.presence, {"$exists": True})
     return Index(view, structure.name, place, tuple(parts), partial, view.unique)
+
+
+def _words(place: Place, part: Part) -> Slot:
+    """The array that holds the words of some texts."""
+    paths = (part.path, *part.also)
+    name = re.sub(r"\W+", "_", "_".join(("_words", *paths)))
+    taken = {slot.field for slot in place.stored} | set(place.children)
+    while name in taken or place.words.get(name, paths) != paths:
+        name += "_"
+    place.words[name] = paths
+    return Slot(part_name(part), name, Type("string"), nullable=False)
 
 
 def _condition(view: View, slot: Slot, condition: Condition) -> dict[str, Any]:

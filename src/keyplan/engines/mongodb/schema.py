@@ -23,6 +23,9 @@ def document_schema(place: Place) -> Document:
             required.append(slot.field)
     for child in place.children.values():
         properties[child.array] = {"bsonType": "array", "items": element_schema(child)}
+    for name in place.words:
+        properties[name] = {"bsonType": "array", "items": {"bsonType": "string"}}
+        required.append(name)
     if place.presence == HERE:
         properties[HERE] = {"bsonType": "bool"}
         required.append(HERE)

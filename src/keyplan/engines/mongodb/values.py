@@ -32,7 +32,7 @@ from decimal import Decimal
 from typing import Any
 
 from keyplan.model.types import Type
-from keyplan.model.values import compact_json, sort_key
+from keyplan.model.values import compact_json, sort_key, words
 
 ID = "_id"
 
@@ -194,6 +194,34 @@ def fields_encoder(slots: Iterable[Slot]) -> Callable[[Mapping[str, Any]], Docum
     exec(f"def encode(entry):\n    get = entry.get; d = {{}}\n{body}\n    return d", names.env)
     made: Callable[[Mapping[str, Any]], Document] = names.env["encode"]
     return made
+
+
+def document_encoder(
+    slots: Iterable[Slot], arrays: Mapping[str, tuple[str, ...]]
+) -> Callable[[Mapping[str, Any]], Document]:
+    """`fields_encoder`, and the arrays of words that an index is over."""
+    encode = fields_encoder(slots)
+    if not arrays:
+        return encode
+
+    def encode_all(entry: Mapping[str, Any]) -> Document:
+        return encode(entry) | {name: word_list(entry, paths) for name, paths in arrays.items()}
+
+    return encode_all
+
+
+def word_list(entry: Mapping[str, Any], paths: Iterable[str]) -> list[str]:
+    """The words of some texts of an entry, each once."""
+    texts = [entry.get(path) for path in paths]
+    return sorted(frozenset().union(*(words(text) for text in texts if text is not None)))
+
+
+def changed_words(
+    arrays: Mapping[str, tuple[str, ...]], values: Mapping[str, Any], entry: Mapping[str, Any] | None
+) -> Document:
+    """The arrays of words that a patch changes, from the whole new entry."""
+    known = {**(entry or {}), **values}
+    return {name: word_list(known, paths) for name, paths in arrays.items() if any(path in values for path in paths)}
 
 
 def id_encoder(parts: Sequence[Slot]) -> Callable[[Sequence[Any]], Any]:

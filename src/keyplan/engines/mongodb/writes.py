@@ -29,8 +29,9 @@ from keyplan.engines.mongodb.steps import Step
 from keyplan.engines.mongodb.values import (
     ID,
     Document,
+    changed_words,
+    document_encoder,
     encoder,
-    fields_encoder,
     id_encoder,
     rows_decoder,
 )
@@ -238,6 +239,7 @@ class Writer:
                 unsets[slot.field] = ""
             else:
                 sets[slot.field] = codes.encoders[path](value)
+        sets |= changed_words(place.words, edit.values, edit.entry)
         sums: Document = {}
         wide = False
         for path, amount in edit.adds.items():
@@ -355,7 +357,7 @@ class Writer:
             slots = tuple(place.slots.values())
             found = self._codes[id(place)] = _Codes(
                 id_encoder(place.key),
-                fields_encoder(place.stored),
+                document_encoder(place.stored, place.words),
                 rows_decoder(slots, {}),
                 {slot.path: encoder(slot) for slot in slots},
             )
