@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from math import inf
 
 from keyplan.engines.mongodb.limits import LIMITS
+from keyplan.engines.mongodb.values import LOW_DIGITS
 from keyplan.engines.work import Rejection, ViewFacts
 from keyplan.errors import ArgumentError
 from keyplan.model.model import Model, path_of
@@ -21,7 +22,8 @@ DOCUMENT_BYTES = 5
 ENTRY_BYTES = 8
 """What an index entry has besides its values: the record's number and WiredTiger's cell."""
 
-
+SUM_DIGITS = LIMITS.digits + LOW_DIGITS
+"""A sum has two fields, the second for its leading digits."""
 SUMMED_DIGITS = 11
 """What a sum over a hundred billion rows has more than one of them."""
 
@@ -72,8 +74,13 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     if view.embeds:
         return _embedding(model, view, facts)
     for measure in view.measures:
-        if measure.how == "sum" and _digits(model, view.entity, measure.term) + SUMMED_DIGITS > LIMITS.digits:
-            return Rejection(f"'{measure.name}' may have more than the {LIMITS.digits} digits that are held exactly")
+        if (
+            measure.how == "sum"
+            and _digits(model, view.entity, measure.term) + SUMMED_DIGITS > LIMITS.digits + LOW_DIGITS
+        ):
+            return Rejection(
+                f"'{measure.name}' may have more than the {LIMITS.digits + LOW_DIGITS} digits that are held exactly"
+            )
     if view.measures or view.unique or any(part.cut in ("each", "words") for part in view.parts):
         return view
     size = entry_bytes(view, facts)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keyplan.engines.mongodb.values import ID, Slot, encoder
@@ -244,7 +244,10 @@ def _collection(model: Model, view: View, name: str) -> list[Place]:
             wide = measure.how == "sum" and type.kind in ("int", "decimal")
             if measure.name not in slots:
                 nullable = measure.how in ("min", "max")
-                slots[measure.name] = Slot(measure.name, outer.of(measure.name), type, nullable, wide)
+                made = Slot(measure.name, outer.of(measure.name), type, nullable, wide)
+                if wide:
+                    made = replace(made, high=outer.of(f"{measure.name} high"))
+                slots[measure.name] = made
     for path in view.holds:
         if path not in slots:
             slots[path] = _slot(model, view.entity, path, outer)

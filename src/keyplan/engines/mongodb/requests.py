@@ -50,7 +50,8 @@ class BatchAsk(Ask):
 
 def projection_of(slots: Sequence[Slot], more: Sequence[str] = ()) -> dict[str, int]:
     """The fields that are wanted; the `_id` only if it is, so that an index can cover the rest."""
-    fields = dict.fromkeys([*(slot.field for slot in slots), *more], 1)
+    high = [slot.high for slot in slots if slot.high]
+    fields = dict.fromkeys([*(slot.field for slot in slots), *high, *more], 1)
     if not any(field.partition(".")[0] == ID for field in fields):
         return {ID: 0, **fields} if fields else {ID: 1}
     return fields

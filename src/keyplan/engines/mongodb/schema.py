@@ -19,6 +19,8 @@ def document_schema(place: Place) -> Document:
     required = [ID]
     for slot in place.stored:
         properties[slot.field] = value_schema(slot)
+        if slot.high:
+            properties[slot.high] = {"bsonType": "decimal"}
         if not slot.nullable:
             required.append(slot.field)
     for child in place.children.values():

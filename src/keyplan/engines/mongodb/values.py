@@ -13,7 +13,7 @@
 | bytes | string of hexadecimal digits | BSON compares the length of a Binary before its bytes |
 | json | string, compact | opaque to us: its names may hold `$` and `.`, and its numbers any number of digits |
 | set, list | array (a set sorted) | |
-| a sum that is kept | Decimal128 | beyond 64 bits |
+| a sum that is kept | Decimal128, and a second one for its digits beyond the 22 last | exact without a bound |
 
 A missing value is no field at all. Values of calls only ever become BSON values: in filters they stand behind an
 operator, in pipelines behind `$literal`, so that no text can turn into an operator or a path.
@@ -28,7 +28,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 from keyplan.model.types import Type
@@ -95,6 +95,8 @@ class Slot:
     nullable: bool = True
     sum: bool = False
     """A kept aggregate, which may pass the range of its type."""
+    high: str = ""
+    """A sum: the field of its leading digits, which most sums do not need."""
     copied: bool = False
     """Of another row, which may be gone: then even a set is missing."""
 
@@ -108,6 +110,34 @@ class Slot:
 def native(type: Type) -> Native:
     """How a type is held."""
     return Native("", "", ("array",)) if type.of is not None else _PLAIN[type.kind]
+
+
+LOW_DIGITS = 22
+"""Digits of an amount that are added to a sum's own field; 34 hold the sum of a million million such amounts."""
+_EXACT = Context(prec=200)
+
+
+def split(slot: Slot, amount: Any) -> tuple[Decimal, Decimal]:
+    """The leading digits of an amount, as a number of their own, and the others."""
+    value = Decimal(amount)
+    unit = Decimal((0, (1,), LOW_DIGITS - slot.type.scale))
+    high = _EXACT.divide_int(value, unit)
+    return high, _EXACT.subtract(value, _EXACT.multiply(high, unit))
+
+
+def sum_fields(slot: Slot, amount: Any) -> Document:
+    """What is added to the fields of a sum, or stored in them."""
+    high, low = split(slot, amount)
+    return {slot.field: low, slot.high: high} if high and slot.high else {slot.field: low}
+
+
+def _joined(scale: int) -> Callable[[Decimal, Decimal], Decimal]:
+    unit, last = Decimal((0, (1,), LOW_DIGITS - scale)), Decimal((0, (1,), -scale))
+
+    def join(high: Decimal, low: Decimal) -> Decimal:
+        return _EXACT.quantize(_EXACT.add(_EXACT.multiply(high, unit), low), last)
+
+    return join
 
 
 class Names:
@@ -153,6 +183,13 @@ class Names:
             return source
         return f"(None if (x := {source}) is None else {code.format(v='x')})"
 
+    def decode_sum(self, slot: Slot, inside: str) -> str:
+        """An expression for a sum, whose leading digits may stand in a field of their own."""
+        join = self.of(_joined(slot.type.scale))
+        low = f"{inside}.get({slot.field!r}, 0)"
+        whole = f"(x if (h := {inside}.get({slot.high!r})) is None else {join}(h, x))"
+        return f"(None if (x := {low}) is None else {slot.native.decode.format(v=whole)})"
+
     def compile(self, code: str) -> Any:
         return eval(code, self.env)
 
@@ -186,7 +223,10 @@ def fields_encoder(slots: Iterable[Slot]) -> Callable[[Mapping[str, Any]], Docum
     lines = []
     for slot in slots:
         code = names.encode(slot, "v")
-        if slot.type.of is not None and not slot.copied:
+        if slot.high:
+            both = f"{names.of(sum_fields)}({names.of(slot)}, v)"
+            lines.append(f"    v = get({slot.path!r})\n    if v is not None: d.update({both})")
+        elif slot.type.of is not None and not slot.copied:
             lines.append(f"    v = get({slot.path!r}); d[{slot.field!r}] = [] if v is None else {code}")
         else:
             lines.append(f"    v = get({slot.path!r})\n    if v is not None: d[{slot.field!r}] = {code}")
@@ -248,7 +288,11 @@ def source_of(slot: Slot, inside: str) -> str:
 
 def row_code(names: Names, slots: Sequence[Slot], inside: str) -> str:
     """A dict display with a row's values; slots in the `_id` are always taken from the document `d`."""
-    return ", ".join(f"{slot.path!r}: {names.decode(slot, source_of(slot, inside))}" for slot in slots)
+    return ", ".join(
+        f"{slot.path!r}: "
+        + (names.decode_sum(slot, inside) if slot.high else names.decode(slot, source_of(slot, inside)))
+        for slot in slots
+    )
 
 
 def rows_decoder(

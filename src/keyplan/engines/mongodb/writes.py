@@ -34,6 +34,7 @@ from keyplan.engines.mongodb.values import (
     encoder,
     id_encoder,
     rows_decoder,
+    sum_fields,
 )
 from keyplan.errors import KeyplanError, UnsupportedError
 from keyplan.plan.edits import Edit
@@ -244,7 +245,7 @@ class Writer:
         wide = False
         for path, amount in edit.adds.items():
             slot = place.slots[path]
-            sums[slot.field] = codes.encoders[path](amount)
+            sums |= sum_fields(slot, amount) if slot.high else {slot.field: codes.encoders[path](amount)}
             wide = wide or (slot.type.kind == "int" and not slot.sum and amount > MOST_INT)  # type: ignore[operator]
             guards = guard_terms(slot, amount)
             if slot.type.kind == "float" and not slot.sum:
@@ -266,7 +267,7 @@ class Writer:
         for path, amount in edit.adds.items():
             slot = place.slots[path]
             target = others[place.extends[path]] if path in place.extends else sums
-            target[slot.field] = codes.encoders[path](amount)
+            target |= sum_fields(slot, amount) if slot.high else {slot.field: codes.encoders[path](amount)}
         sets = {place.slots[path].field: codes.encoders[path](value) for path, value in edit.values.items()}
         zeros: Document = {}
         for slot in place.stored:
