@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -23,6 +27,7 @@ from keyplan.plan.steps import Drive, Search
 from tests.strategies.design import proof, timed_problems
 from tests.unit.design.exhaustive import cost_table, restricted, some_views
 from tests.unit.design.nouns import matched, view
+from tests.unit.design.support import ROOT
 from tests.unit.design.test_recomputed import check
 
 TEXT = """
@@ -141,6 +146,36 @@ def test_a_size_that_is_none_is_refused() -> None:
     for size in ("'-1'", "many", "0"):
         with pytest.raises(DesignError, match="partition_mb"):
             design(model_of(size), get_engine("dynamodb"))
+
+
+DESIGN_IT = """
+import json, sys
+from keyplan.design import design, document
+from keyplan.engines import get_engine
+from tests.unit.design.test_buckets import model_of
+for size, rate in (("100", "1000/s"), ("100", "1/h"), ("10", "10/s")):
+    model = model_of(size, rate)
+    told = document(model, design(model, get_engine("dynamodb")))
+    del told["objective"]["seconds"]
+    print(json.dumps(told))
+"""
+
+
+def test_two_processes_make_the_same_document() -> None:
+    command = [sys.executable, "-c", DESIGN_IT]
+    path = os.pathsep.join((str(ROOT), str(ROOT / "src")))
+    runs = [
+        subprocess.run(
+            command,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+        for seed in ("1", "2")
+    ]
+    assert runs[0].stdout == runs[1].stdout
+    assert b"month(at)" in runs[0].stdout
 
 
 @proof(60)
