@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal
+from struct import Struct
 from typing import Any
 
 from keyplan.model.types import Type
@@ -66,8 +67,8 @@ _PLAIN = {
     "ulid": Native("{v}", "{v}", ("string",)),
     "bytes": Native("{v}.hex()", "unhex({v})", ("string",)),
     "uuid": Native("{v}", "{v}", ("binData",)),
-    "int": Native("{v}", "{v}", ("int", "long")),
-    "decimal": Native("{v}", "{v}", ("decimal",)),
+    "int": Native("{v}", "int({v})", ("int", "long")),
+    "decimal": Native("{v}", "number({v})", ("decimal",)),
     "float": Native("{v}", "{v}", ("double",)),
     "bool": Native("{v}", "{v}", ("bool",)),
     "date": Native("midnight({v})", "{v}.date()", ("date",)),
@@ -75,9 +76,28 @@ _PLAIN = {
     "json": Native("dumps({v})", "loads({v})", ("string",)),
 }
 _SUM = {
-    "int": Native("decimal({v})", "int({v})", ("decimal", "int", "long")),
-    "decimal": Native("{v}", "{v}", ("decimal", "int")),
+    "int": Native("decimal({v})", "int(number({v}))", ("decimal", "int", "long")),
+    "decimal": Native("{v}", "number({v})", ("decimal", "int")),
 }
+
+_HALVES = Struct("<QQ").unpack
+_SPECIAL, _EXPONENT, _BIAS, _COEFFICIENT = 3 << 61, 0x3FFF, 6176, (1 << 49) - 1
+_WIDE = Context(prec=34, Emin=-6176, Emax=6144)
+
+
+def _number(value: Any) -> Any:
+    """A Decimal128 as a decimal, several times as fast as the driver does it; a plain number as it is.
+
+    The 128 bits are a sign, an exponent of 14 bits and a binary coefficient, unless two bits say otherwise.
+    """
+    try:
+        low, high = _HALVES(value.bid)
+    except AttributeError:
+        return value  # a kept sum, which the server holds as a plain number while it is one
+    if high & _SPECIAL == _SPECIAL:
+        return value.to_decimal()
+    found = Decimal((high & _COEFFICIENT) << 64 | low).scaleb((high >> 49 & _EXPONENT) - _BIAS, _WIDE)
+    return found.copy_negate() if high >> 63 and found else found
 
 
 def _midnight(day: date) -> datetime:
@@ -131,11 +151,11 @@ def sum_fields(slot: Slot, amount: Any) -> Document:
     return {slot.field: low, slot.high: high} if high and slot.high else {slot.field: low}
 
 
-def _joined(scale: int) -> Callable[[Decimal, Decimal], Decimal]:
+def _joined(scale: int) -> Callable[[Any, Any], Decimal]:
     unit, last = Decimal((0, (1,), LOW_DIGITS - scale)), Decimal((0, (1,), -scale))
 
-    def join(high: Decimal, low: Decimal) -> Decimal:
-        return _EXACT.quantize(_EXACT.add(_EXACT.multiply(high, unit), low), last)
+    def join(high: Any, low: Any) -> Decimal:
+        return _EXACT.quantize(_EXACT.add(_EXACT.multiply(_number(high), unit), _number(low)), last)
 
     return join
 
@@ -150,6 +170,7 @@ class Names:
             "loads": json.loads,
             "dumps": compact_json,
             "decimal": Decimal,
+            "number": _number,
         }
 
     def of(self, thing: object) -> str:
