@@ -80,6 +80,10 @@ class Answer:
     more: Ask | None = None
 
 
+SESSION = 2
+"""Less than strong: a read sees whatever the same connection has written or seen before. To engines that know no such
+thing it is as true as any strong read."""
+
 Direct = tuple[Callable[[tuple[Any, ...]], Request], Callable[[Reply], list[Row]]]
 """From the values of key parts to a request, and from a reply that is no error to all its rows."""
 
@@ -88,16 +92,17 @@ class Reader(ABC):
     """A `Search`, compiled once at open."""
 
     @abstractmethod
-    def ask(self, spans: Sequence[Span], limit: int | None, *, strong: bool) -> list[Ask]:
+    def ask(self, spans: Sequence[Span], limit: int | None, *, strong: int) -> list[Ask]:
         """Requests for the entries of these spans, at most `limit` per span (before any filter), in the Search's
-        direction. A span without partition values on a view that has some means the whole view (a scan)."""
+        direction. A span without partition values on a view that has some means the whole view (a scan).
+        `strong` is False, True, or SESSION."""
 
     @abstractmethod
     def answer(self, ask: Ask, reply: Reply) -> Answer:
         """Decodes a reply. Rows are flat dicts with exactly the Search's `takes` (missing is None) and lists of
         child rows under each role of `along`."""
 
-    def direct(self, width: int, limit: int | None, *, strong: bool) -> Direct | None:
+    def direct(self, width: int, limit: int | None, *, strong: int) -> Direct | None:
         """The short way for a span that fixes the first `width` parts of the key and nothing more, if there is one."""
         return None
 

@@ -27,7 +27,7 @@ class Call:
 
     args: Mapping[str, Any]
     now: datetime
-    strong: bool = False
+    strong: int = False
     trace: list[dict[str, Any]] | None = None
     """Filled with the executed steps, if somebody wants to know."""
 

@@ -12,7 +12,7 @@ from typing import Any
 from keyplan.engines.base import Port, Reader, Span
 from keyplan.model.pattern import Param
 from keyplan.store.order import position_of
-from keyplan.store.read import Page, Read
+from keyplan.store.read import STRENGTHS, Page, Read
 from keyplan.store.search import SearchNode
 
 NOT_QUICK = object()
@@ -39,7 +39,7 @@ def quick_read(read: Read, port: Port) -> Quick | None:
         return None
     limit = None if pattern.one else pattern.limit if pattern.limit is not None else read.size
     bind = _binding([(name, read.binder.checks[name]) for name in names])
-    find = _finding(node, len(names), limit, read.level > 0, port)
+    find = _finding(node, len(names), limit, STRENGTHS[read.level], port)
     if pattern.one:
         return _one(read, bind, find)
     return _many(read, names, bind, find)
@@ -91,7 +91,7 @@ def _binding(checks: list[tuple[str, Callable[[object], Any]]]) -> Callable[[Map
     return several
 
 
-def _finding(node: SearchNode, width: int, limit: int | None, strong: bool, port: Port) -> Find:
+def _finding(node: SearchNode, width: int, limit: int | None, strong: int, port: Port) -> Find:
     send = port.send
     direct = node.reader.direct(width, limit, strong=strong)
     if direct is None:
@@ -105,7 +105,7 @@ def _finding(node: SearchNode, width: int, limit: int | None, strong: bool, port
     return find
 
 
-def _asking(reader: Reader, width: int, limit: int | None, strong: bool, port: Port) -> Find:
+def _asking(reader: Reader, width: int, limit: int | None, strong: int, port: Port) -> Find:
     send = port.send
 
     def find(key: Key) -> list[dict[str, Any]] | None:

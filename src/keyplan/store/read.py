@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from keyplan.engines.base import Kind, Proc
+from keyplan.engines.base import SESSION, Kind, Proc
 from keyplan.errors import ArgumentError, UnsupportedError
 from keyplan.model.arguments import Binder
 from keyplan.model.entity import Entity
@@ -23,6 +23,8 @@ from keyplan.store.order import Position, after, by_key, position_of, sort_rows,
 
 DEFAULT_PAGE = 100
 LEVELS = ("eventual", "session", "strong")
+STRENGTHS = (False, SESSION, True)
+"""What each level is to a reader."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Read:
             level = self.level_of(consistency)
         if self.unserved is not None:
             raise UnsupportedError(f"{self.pattern.name}: this design does not serve it: {self.unserved.reason}")
-        return Call(args, now, level > 0, trace)
+        return Call(args, now, STRENGTHS[level], trace)
 
     def bind(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """The parameters; what does not pass at once is left to the binder, which knows what to say."""

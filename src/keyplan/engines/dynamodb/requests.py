@@ -61,7 +61,7 @@ class DynamoDBReader(Reader):
 
     # Asking
 
-    def ask(self, spans: Sequence[Span], limit: int | None, *, strong: bool) -> list[Ask]:
+    def ask(self, spans: Sequence[Span], limit: int | None, *, strong: int) -> list[Ask]:
         if strong and self._place.index is not None and not self._place.local:
             raise UnsupportedError(
                 f"view '{self._place.view.name}': a global index of dynamodb cannot be read strongly"
@@ -95,7 +95,7 @@ class DynamoDBReader(Reader):
             asks += self._batches(keys, strong)
         return asks
 
-    def _batches(self, keys: list[tuple[int, Span]], strong: bool) -> list[Ask]:
+    def _batches(self, keys: list[tuple[int, Span]], strong: int) -> list[Ask]:
         """BatchGetItems, each key asked for once."""
         place, width = self._place, self._place.width
         wanted: dict[tuple[str, str], list[int]] = {}
@@ -197,7 +197,7 @@ class DynamoDBReader(Reader):
         return Answer([found[number] for number in ask.spans], more)
 
 
-def _batch(wanted: dict[tuple[str, str], list[int]], strong: bool) -> BatchAsk:
+def _batch(wanted: dict[tuple[str, str], list[int]], strong: int) -> BatchAsk:
     body: dict[str, Any] = {"Keys": [{PK: {"S": pk}, SK: {"S": sk}} for pk, sk in wanted]}
     if strong:
         body["ConsistentRead"] = True

@@ -63,7 +63,7 @@ class EmbeddedReader(Reader):
         self._id_of = key_decoder(place.root_key)
         self._filter = (IdFilter if self._roots > 1 else FieldFilter)(roots, {})
 
-    def ask(self, spans: Sequence[Span], limit: int | None, *, strong: bool) -> list[Ask]:
+    def ask(self, spans: Sequence[Span], limit: int | None, *, strong: int) -> list[Ask]:
         wanted: dict[tuple[Any, ...], list[tuple[int, Span]]] = {}
         asks: list[Ask] = []
         collection = self._place.collection

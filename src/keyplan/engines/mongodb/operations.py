@@ -20,7 +20,8 @@ class Find:
     limit: int = 0
     """0: all, in chunks."""
     hint: str | None = None
-    strong: bool = False
+    strong: int = False
+    """False, True, or SESSION."""
 
 
 @dataclass(slots=True)

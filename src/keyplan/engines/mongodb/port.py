@@ -7,8 +7,9 @@ outlives the loss of the primary. What is stronger or weaker can be said in the 
 its session and does it once. Transactions are repeated here where the server says that nothing was done, and their
 commit where it cannot say. What is still unknown then is an UncertainError.
 
-**Reads.** A strong read goes to the primary and sees only what a majority has; any other takes the URL's
-`readPreference` and `readConcernLevel`.
+**Reads.** A strong read goes to the primary and sees only what a majority has. A read of a session goes where the
+URL's `readPreference` says, in a causally consistent session that waits for all that this client has seen or written.
+Any other takes the URL's `readPreference` and `readConcernLevel`.
 
 URLs: `mongodb://[user:password@]host[,host][:port]/database[?options]` and `mongodb+srv://…`, with the options of
 MongoDB's drivers.
@@ -27,7 +28,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from keyplan.engines.base import Reply, Request, Round
+from keyplan.engines.base import SESSION, Reply, Request, Round
 from keyplan.engines.mongodb.faults import DUPLICATE, code_of, details_of, index_of, translate
 from keyplan.engines.mongodb.layout import ID_INDEX
 from keyplan.engines.mongodb.limits import CHUNK
@@ -126,8 +127,23 @@ class Link:
         strict = level == "linearizable"
         self._strong_concern = ReadConcern("linearizable" if strict else "majority")
         self._weak: dict[str, Any] = {}
+        self._following: dict[str, Any] = {}
         self._strong: dict[str, Any] = {}
         self._writing: dict[str, Any] = {}
+
+    def following(self, name: str) -> tuple[Any, Any]:
+        """A collection that may be read on any node, and a session behind everything that this client knows of."""
+        session = self.client.start_session(causal_consistency=True)
+        seen = self.client._topology.max_cluster_time()
+        if seen is not None:
+            session.advance_cluster_time(seen)
+            session.advance_operation_time(seen["clusterTime"])
+        collection = self._following.get(name)
+        if collection is None:
+            collection = self._following[name] = self.database.get_collection(
+                name, read_concern=ReadConcern("majority")
+            )
+        return collection, session
 
     def reading(self, name: str, strong: bool) -> Any:
         found = (self._strong if strong else self._weak).get(name)
@@ -193,9 +209,14 @@ def exchange(link: Link, request: Request) -> Calls:
 
 
 def _find(link: Link, request: Find) -> Calls:
-    collection = link.reading(request.collection, request.strong)
+    session = None
+    if request.strong == SESSION:
+        collection, session = link.following(request.collection)
+    else:
+        collection = link.reading(request.collection, bool(request.strong))
     if request.limit == 1 and request.sort is None and request.hint is None:
-        document = yield lambda: collection.find_one(request.filter, request.projection)
+        document = yield lambda: collection.find_one(request.filter, request.projection, session=session)
+        yield from _ended(session)
         return Found([] if document is None else [document])
     size = min(request.limit or CHUNK, CHUNK)
     cursor = collection.find(
@@ -205,8 +226,17 @@ def _find(link: Link, request: Find) -> Calls:
         limit=request.limit,
         hint=request.hint,
         batch_size=size,
+        session=session,
     )
-    return (yield from _chunk(cursor))
+    found = yield from _chunk(cursor)
+    if found.cursor is None:  # otherwise the cursor needs it, and it ends with it
+        yield from _ended(session)
+    return found
+
+
+def _ended(session: Any) -> Calls:
+    if session is not None:
+        yield lambda: session.end_session()
 
 
 def _chunk(cursor: Any) -> Calls:

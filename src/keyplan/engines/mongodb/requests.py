@@ -112,7 +112,7 @@ class MongoReader(Reader):
 
     # Asking
 
-    def ask(self, spans: Sequence[Span], limit: int | None, *, strong: bool) -> list[Ask]:
+    def ask(self, spans: Sequence[Span], limit: int | None, *, strong: int) -> list[Ask]:
         if len(spans) == 1:
             return [self._single(spans[0], 0, limit, strong)]
         widths = {len(span.partition) + len(span.prefix) for span in spans}
@@ -130,7 +130,7 @@ class MongoReader(Reader):
             ]
         return [self._single(span, number, limit, strong) for number, span in enumerate(spans)]
 
-    def direct(self, width: int, limit: int | None, *, strong: bool) -> Direct | None:
+    def direct(self, width: int, limit: int | None, *, strong: int) -> Direct | None:
         if width == self._width and self._gets:
             collection, projection, make = self._collection, self._projection, self._id
             rows = self._present_rows
@@ -155,7 +155,7 @@ class MongoReader(Reader):
         """The order of what is not fixed."""
         return self._order if self._by_id else self._order[width:] or None
 
-    def _single(self, span: Span, number: int, limit: int | None, strong: bool) -> Ask:
+    def _single(self, span: Span, number: int, limit: int | None, strong: int) -> Ask:
         fixed = (*span.partition, *span.prefix)
         width = len(fixed)
         if width == self._width and self._gets:
@@ -167,7 +167,7 @@ class MongoReader(Reader):
         find = Find(self._collection, found, self._projection, sort, limit or 0, self._hint, strong)
         return RangeAsk(find, (number,), limit)
 
-    def _batch(self, wanted: dict[tuple[Any, ...], list[int]], width: int, strong: bool) -> Ask:
+    def _batch(self, wanted: dict[tuple[Any, ...], list[int]], width: int, strong: int) -> Ask:
         spans = [number for numbers in wanted.values() for number in numbers]
         if width == self._width and self._gets:
             find = Find(self._collection, {ID: {"$in": [self._id(key) for key in wanted]}}, self._keyed, strong=strong)

@@ -85,7 +85,7 @@ class SqliteReader(Reader):
         )
         self._encode_key = self._encoder(0, self._width)
 
-    def ask(self, spans: Sequence[Span], limit: int | None, *, strong: bool) -> list[Ask]:
+    def ask(self, spans: Sequence[Span], limit: int | None, *, strong: int) -> list[Ask]:
         if len(spans) == 1:
             return [self._single(spans[0], 0, limit)]
         widths = {len(span.partition) + len(span.prefix) for span in spans}
@@ -96,7 +96,7 @@ class SqliteReader(Reader):
             return [self._batch(spans[start : start + size], start, width) for start in range(0, len(spans), size)]
         return [self._single(span, number, limit) for number, span in enumerate(spans)]
 
-    def direct(self, width: int, limit: int | None, *, strong: bool) -> Direct | None:
+    def direct(self, width: int, limit: int | None, *, strong: int) -> Direct | None:
         encode = self._encoder(0, width)
         if width == self._width:
             text = self._get
