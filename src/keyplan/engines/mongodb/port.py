@@ -555,8 +555,8 @@ def leftover(request: Find, cursor: int) -> Document:
 
 
 def is_page(request: Request) -> bool:
-    """Whether the answer comes in one piece."""
-    return request.__class__ is Find and 0 < request.limit <= CHUNK
+    """Whether the answer comes in one piece, and needs no session."""
+    return request.__class__ is Find and 0 < request.limit <= CHUNK and request.strong != SESSION
 
 
 class MongoPort:
