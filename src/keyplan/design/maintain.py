@@ -18,6 +18,7 @@ from keyplan.design.statistics import ASSUMED_WORDS, Statistics
 from keyplan.design.ways import MANY_MORE
 from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, TouchWork, ViewFacts
+from keyplan.model.changing import changing_columns
 from keyplan.model.entity import EXPIRES, Entity
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Literal, Path, term_paths
@@ -102,6 +103,7 @@ class Maintenance:
         self.kinds = kinds
         self.costs = costs
         self._effects: dict[str, list[Effect]] = {}
+        self._changing = changing_columns(model)
 
     def reach(self, view: View) -> set[str]:
         """The entities whose rows have something to do with the entries of a view."""
@@ -224,10 +226,15 @@ class Maintenance:
 
     def _checks(self, part: Upkeep) -> Iterator[Upkeep]:
         """The checks that rows which values are copied from are still as they were read, in the same request."""
-        checks = sum(demand.times for demand in part.demands if demand.what == "copy")
+        checks = sum(demand.times for demand in part.demands if demand.what == "copy" and self._may_change(demand.need))
         if checks and self.costs.transactional:
             work = TouchWork(part.work.view, part.work.facts, checks=checks)
             yield Upkeep(work, self.costs.touch(work), checks)
+
+    def _may_change(self, need: Need) -> bool:
+        """Whether some write changes, in a row that is there, what is copied from it."""
+        columns = self.model.entities[need.entity].columns
+        return any(text not in columns or text in self._changing[need.entity] for text in need.wants)
 
     def _counted(self, effect: Effect, view: View) -> _Change:
         """What one row's change does to the groups of a view with measures."""

@@ -13,10 +13,10 @@ from typing import Any
 
 from keyplan.engines.base import Kind
 from keyplan.errors import DesignError
+from keyplan.model.changing import changing_columns
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Path, term_paths
 from keyplan.model.types import Type
-from keyplan.model.write import Children
 from keyplan.plan.design import Design
 from keyplan.plan.view import COPIES, COUNT, Embed, Measure, View
 from keyplan.store.filter import Call, Holds, compile_filter
@@ -277,24 +277,3 @@ def _watch(model: Model, entity: str, found: list[Place], places: Places) -> Non
     for roles, some in watched.items():
         target = model.entity_at(entity, roles)
         places.watches[target].append(Watch(entity, roles, frozenset(some)))
-
-
-def changing_columns(model: Model) -> dict[str, frozenset[str]]:
-    """Per entity: the columns that the writes of a model may change in a row that is there."""
-    found: dict[str, set[str]] = {name: set() for name in model.entities}
-
-    def whole(entity: str, children: Children, *, goes: bool) -> None:
-        columns = model.entities[entity].columns.values()
-        found[entity] |= {column.name for column in columns if goes or not column.immutable}
-        for name, deeper in children.items():
-            whole(model.entities[entity].roles[name].entity, deeper, goes=goes)
-
-    for name, entity in model.entities.items():
-        if entity.ttl is not None:
-            whole(name, {}, goes=True)
-    for write in model.writes.values():
-        if write.kind in ("delete", "upsert"):
-            whole(write.entity, write.children, goes=write.kind == "delete")
-        else:
-            found[write.entity] |= {*write.sets, *write.adds}
-    return {name: frozenset(columns) for name, columns in found.items()}

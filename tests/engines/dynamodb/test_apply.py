@@ -204,12 +204,30 @@ def test_two_who_apply_different_designs(port: Port) -> None:
 
 def test_provisioned_capacity(port: Port) -> None:
     design = replace(design_of(LITTLE, (ORDERS, BY_STATUS)), settings={"billing": "provisioned"})
-    assert apply(LITTLE, design, port)[0] == "create the table, provisioned with GSI1"
+    said = apply(LITTLE, design, port)[0]
+    assert said.startswith("create the table, provisioned with GSI1; autoscaling is another service")
     table = described(port)
     wanted = capacities(LITTLE, design)
     for name, about in (("little", table), ("GSI1", table["GlobalSecondaryIndexes"][0])):
         assert about["ProvisionedThroughput"]["ReadCapacityUnits"] == wanted[name].read.start
         assert about["ProvisionedThroughput"]["WriteCapacityUnits"] == wanted[name].write.start
+
+
+def test_the_billing_mode_changes_both_ways(port: Port) -> None:
+    by_request = replace(design_of(LITTLE, (ORDERS, BY_STATUS)), settings={"billing": "on_demand"})
+    provisioned = replace(by_request, settings={"billing": "provisioned"})
+    apply(LITTLE, by_request, port, "lock 1")
+    steps = apply(LITTLE, provisioned, port, "lock 2")
+    assert [step.partition(";")[0] for step in steps] == ["provision capacity", steps[-1]]
+    table = described(port)
+    wanted = capacities(LITTLE, provisioned)
+    assert table["ProvisionedThroughput"]["WriteCapacityUnits"] == wanted["little"].write.start
+    # dynoxide ignores the capacity of an index that it is told to update.
+    (index,) = table["GlobalSecondaryIndexes"]
+    assert index["ProvisionedThroughput"]["ReadCapacityUnits"] in (wanted["GSI1"].read.start, 0)
+    assert apply(LITTLE, provisioned, port, "lock 2") == []
+    assert apply(LITTLE, by_request, port, "lock 3")[0] == "have it paid by request"
+    assert apply(LITTLE, by_request, port, "lock 3") == []
 
 
 def test_waits_until_the_table_is_active() -> None:

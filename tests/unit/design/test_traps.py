@@ -228,8 +228,7 @@ def test_trap_11_a_reference_that_is_pointed_elsewhere_changes_its_copies() -> N
     writes = "give: { update: Order, set: [user], where: 'order_id = :o', rate: 1/s }"
     model = asked("find: Order, where: 'user = :u', page: 5", writes)
     seen = view(model, "order_id", holds=("order_id", "user", "user.name"))
-    part, check = upkeep(model, "give", seen)
-    assert check.work.checks == 1
+    (part,) = upkeep(model, "give", seen)  # no check: no write changes a name
     assert "copy" in [demand.what for demand in part.demands]
 
 

@@ -29,6 +29,7 @@ PIECE = 350_000
 """Bytes of lock text per item, below the 400 KB that an item may have."""
 PATIENCE_SECONDS = 24 * 3600.0
 """How long a table or index may take to become active; filling an index over many rows takes hours."""
+NO_AUTOSCALING = "autoscaling is another service, which `emit --to cloudformation` and `--to terraform` set up"
 _ELSEWHERE = "name another table in the URL"
 
 
@@ -136,6 +137,9 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
     }
     steps = []
     wanted = {index.name: index for index in places.global_indexes}
+    mode = table.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
+    if (mode == "PROVISIONED") != is_provisioned(design):
+        steps.append(SetBilling(model, design, places))
     for name, about in there.items():
         if name not in wanted or not _fits(wanted[name], about, types):
             steps.append(DeleteIndex(name))
@@ -282,10 +286,38 @@ class CreateTable(Change):
         indexes = f" with {', '.join(index.name for index in places.indexes)}" if places.indexes else ""
         billing = "provisioned" if is_provisioned(design) else "paid by request"
         self.summary = f"create the table, {billing}{indexes}"
+        if is_provisioned(design):
+            self.summary += f"; {NO_AUTOSCALING}"
         self._body = table_definition(model, design, places)
 
     def run(self) -> Proc[None]:
         yield from _tolerant(Request("CreateTable", self._body, repeatable=False), "ResourceInUseException")
+        yield from _until_active()
+
+
+class SetBilling(Change):
+    """Paid by request, or provisioned with the capacity of the design."""
+
+    def __init__(self, model: Model, design: Design, places: Layout) -> None:
+        self._provisioned = is_provisioned(design)
+        self.summary = f"provision capacity; {NO_AUTOSCALING}" if self._provisioned else "have it paid by request"
+        table = next(one for one in design.structures if one.kind == "table")
+        self._body: dict[str, Any] = {"BillingMode": "PROVISIONED" if self._provisioned else "PAY_PER_REQUEST"}
+        self._body |= _throughput(model, design, table.name)
+        self._indexes = {index.name: _throughput(model, design, index.name) for index in places.indexes}
+
+    def run(self) -> Proc[None]:
+        yield from _until_active()
+        (reply,) = yield [Request("DescribeTable", {})]
+        there = [one["IndexName"] for one in _checked(reply)["Table"].get("GlobalSecondaryIndexes", ())]
+        body = dict(self._body)
+        if self._provisioned and there:
+            capacity = {name: self._indexes.get(name, body) for name in there}
+            body["GlobalSecondaryIndexUpdates"] = [
+                {"Update": {"IndexName": name, "ProvisionedThroughput": capacity[name]["ProvisionedThroughput"]}}
+                for name in there
+            ]
+        yield from _tolerant(Request("UpdateTable", body, repeatable=False))
         yield from _until_active()
 
 
