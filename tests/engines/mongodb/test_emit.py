@@ -19,9 +19,9 @@ from pymongo.database import Database as Mongo
 
 import keyplan
 from keyplan.engines.mongodb.pipelines import Pipeline, filled, pipelines
-from keyplan.engines.mongodb.port import codec_options
 from keyplan.engines.mongodb.script import Before, Parameter, plain, script
 from keyplan.engines.mongodb.shard import shard_keys
+from keyplan.engines.mongodb.transport import codec_options
 from keyplan.model.arguments import bind_params
 from keyplan.model.model import Model
 from keyplan.plan.design import Design

@@ -12,7 +12,7 @@ import pytest
 
 import keyplan
 from keyplan.engines.mongodb.operations import Find
-from keyplan.engines.mongodb.port import Link
+from keyplan.engines.mongodb.transport import Link
 from keyplan.model.model import Model
 from keyplan.store.store import Store
 from tests.engines.harness import Harness

@@ -12,7 +12,8 @@ from pymongo.errors import OperationFailure
 
 import keyplan
 from keyplan.engines.mongodb.faults import translate
-from keyplan.engines.mongodb.port import Link, MongoPort
+from keyplan.engines.mongodb.port import MongoPort
+from keyplan.engines.mongodb.transport import Link
 from keyplan.errors import (
     AccessError,
     ArgumentError,

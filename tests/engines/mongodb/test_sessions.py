@@ -9,7 +9,7 @@ import pytest
 from pymongo.monitoring import CommandListener, CommandStartedEvent
 
 import keyplan
-from keyplan.engines.mongodb import port
+from keyplan.engines.mongodb import transport
 from tests.engines.harness import Harness
 
 MODEL = keyplan.parse_model("""
@@ -48,9 +48,9 @@ def listened(mongodb: Harness, monkeypatch: pytest.MonkeyPatch) -> Iterator[tupl
     url = f"{mongodb.url()}&readPreference=secondaryPreferred"
     keyplan.apply(MODEL, url)
     listener = Listener()
-    client = port.pymongo.MongoClient
+    client = transport.pymongo.MongoClient
     monkeypatch.setattr(
-        port.pymongo, "MongoClient", lambda url, **options: client(url, event_listeners=[listener], **options)
+        transport.pymongo, "MongoClient", lambda url, **options: client(url, event_listeners=[listener], **options)
     )
     with keyplan.open(MODEL, url) as store:
         listener.finds.clear()

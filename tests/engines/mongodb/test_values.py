@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from keyplan.engines.mongodb.port import Link, pymongo
+from keyplan.engines.mongodb.transport import Link, pymongo
 from keyplan.engines.mongodb.values import (
     ID,
     Slot,

@@ -1,4 +1,4 @@
-"""The connection: the only place that knows the driver, pymongo, in both colours.
+"""The connection, in both colours: what requests come to on the driver, pymongo, whose client is in `transport.py`.
 
 **Durability.** Every write is acknowledged by a majority of the replica set (the default write concern), so that it
 outlives the loss of the primary. What is stronger or weaker can be said in the URL (`w`, `journal`, `wtimeoutMS`).
@@ -20,172 +20,40 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
-from datetime import UTC
-from decimal import Decimal
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from keyplan.engines.base import SESSION, Reply, Request, Round
-from keyplan.engines.mongodb.faults import DUPLICATE, code_of, details_of, index_of, translate
+from keyplan.engines.mongodb.faults import DUPLICATE, code_of, details_of, index_of
 from keyplan.engines.mongodb.layout import ID_INDEX
 from keyplan.engines.mongodb.limits import CHUNK
 from keyplan.engines.mongodb.operations import Command, Find, Found, More
 from keyplan.engines.mongodb.steps import Step
-from keyplan.engines.mongodb.values import ID, Document, Top
+from keyplan.engines.mongodb.transport import (
+    ERRORS,
+    AutoReconnect,
+    BulkWriteError,
+    Link,
+    OperationFailure,
+    PyMongoError,
+    ReadConcern,
+    ReadPreference,
+    pymongo,
+)
+from keyplan.engines.mongodb.values import ID, Document
 from keyplan.engines.mongodb.writes import BulkRequest, WriteRequest
-from keyplan.errors import ArgumentError, ConflictError, KeyplanError, MissingDriverError, ThrottledError
-
-try:
-    import pymongo
-    from bson.codec_options import CodecOptions, TypeEncoder, TypeRegistry
-    from bson.decimal128 import Decimal128
-    from bson.errors import BSONError
-    from bson.max_key import MaxKey
-    from pymongo.errors import AutoReconnect, BulkWriteError, OperationFailure, PyMongoError
-    from pymongo.read_concern import ReadConcern
-    from pymongo.read_preferences import ReadPreference
-    from pymongo.write_concern import WriteConcern
-except ImportError:
-    raise MissingDriverError("mongodb: the driver 'pymongo' is not installed; pip install 'keyplan[mongodb]'") from None
+from keyplan.errors import ConflictError, KeyplanError, ThrottledError
 
 ATTEMPTS = 8
 """How often a transaction that met with another one is tried again here, within a fraction of a second."""
 COMMIT_SECONDS = 20.0
 """How long the outcome of a commit is asked for, which outlasts an election."""
 BULK_ATTEMPTS = 5
-SELECTION_MS = 10_000
 
 Thunk = Callable[[], Any]
 Calls = Generator["Thunk | float", Any, Any]
 """Yields functions to be called (and awaited, if that is their colour) or seconds to wait; is sent the results."""
-
-_ERRORS = (PyMongoError, BSONError, ArithmeticError, OverflowError, UnicodeError)
-
-
-class _DecimalEncoder(TypeEncoder):
-    """Decimals as Decimal128. Rows turn them back: a decoder here would be asked about every value there is."""
-
-    python_type = Decimal
-
-    def transform_python(self, value: Decimal) -> Decimal128:
-        return Decimal128(value)
-
-
-class _TopEncoder(TypeEncoder):
-    """Our greatest value as MaxKey."""
-
-    python_type = Top
-
-    def transform_python(self, value: Top) -> MaxKey:
-        return MaxKey()
-
-
-def codec_options() -> CodecOptions[Any]:
-    from bson.binary import UuidRepresentation
-
-    return CodecOptions(
-        tz_aware=True,
-        tzinfo=UTC,
-        uuid_representation=UuidRepresentation.STANDARD,
-        type_registry=TypeRegistry([_DecimalEncoder(), _TopEncoder()]),
-    )
-
-
-class Link:
-    """A client of either colour, and the collections it reads and writes."""
-
-    def __init__(self, url: str, client: Any) -> None:
-        parts = urlsplit(url)
-        name = unquote(parts.path.lstrip("/"))
-        hosts = parts.netloc.rpartition("@")[2]
-        self.where = f"{hosts}/{name}"
-        if not name or "/" in name:
-            raise ArgumentError(
-                f"'{parts.scheme}://{hosts}/': no database is named; write {parts.scheme}://host/database"
-            )
-        options: dict[str, Any] = {"appname": "keyplan", "tz_aware": True}
-        if "serverselectiontimeoutms" not in parts.query.lower():
-            options["serverSelectionTimeoutMS"] = SELECTION_MS
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "error", UserWarning
-                )  # the driver goes on without an option that it does not know
-                self.client = client(url, **options)
-            self.options = codec_options()
-            self.database = self.client.get_database(name, codec_options=self.options)
-        except (PyMongoError, ValueError, TypeError, UserWarning) as error:
-            raise ArgumentError(f"{self.where}: {error}") from None
-        # A concern without `w` would mean a single node.
-        said = {"w": "majority", **self.client.write_concern.document}
-        self.concern = WriteConcern(said["w"], said.get("wtimeout"), said.get("j"))
-        level = self.client.read_concern.level
-        self._weak_level: Document = {"readConcern": {"level": level}} if level else {}
-        strict = level == "linearizable"
-        self._strong_concern = ReadConcern("linearizable" if strict else "majority")
-        self._weak: dict[str, Any] = {}
-        self._following: dict[str, Any] = {}
-        self._strong: dict[str, Any] = {}
-        self._writing: dict[str, Any] = {}
-
-    def following(self, name: str) -> tuple[Any, Any]:
-        """A collection that may be read on any node, and a session behind everything that this client knows of."""
-        session = self.client.start_session(causal_consistency=True)
-        seen = self.client._topology.max_cluster_time()
-        if seen is not None:
-            session.advance_cluster_time(seen)
-            session.advance_operation_time(seen["clusterTime"])
-        collection = self._following.get(name)
-        if collection is None:
-            collection = self._following[name] = self.database.get_collection(
-                name, read_concern=ReadConcern("majority")
-            )
-        return collection, session
-
-    def reading(self, name: str, strong: bool) -> Any:
-        found = (self._strong if strong else self._weak).get(name)
-        if found is None:
-            if strong:
-                found = self._strong[name] = self.database.get_collection(
-                    name, read_preference=ReadPreference.PRIMARY, read_concern=self._strong_concern
-                )
-            else:
-                found = self._weak[name] = self.database.get_collection(name)
-        return found
-
-    def page(self, request: Find) -> Any:
-        """The find as a plain command, which for one small answer is quicker than the driver's cursor."""
-        body: Document = {"find": request.collection, "filter": request.filter}
-        if request.projection is not None:
-            body["projection"] = request.projection
-        if request.sort is not None:
-            body["sort"] = dict(request.sort)
-        if request.hint is not None:
-            body["hint"] = request.hint
-        body["limit"] = body["batchSize"] = request.limit
-        if request.strong:
-            body["readConcern"] = self._strong_concern.document
-            return self.database.command(body, codec_options=self.options, read_preference=ReadPreference.PRIMARY)
-        body |= self._weak_level
-        return self.database.command(body, codec_options=self.options, read_preference=self.database.read_preference)
-
-    def writing(self, name: str) -> Any:
-        found = self._writing.get(name)
-        if found is None:
-            found = self._writing[name] = self.database.get_collection(
-                name,
-                read_preference=ReadPreference.PRIMARY,
-                read_concern=ReadConcern("local"),
-                write_concern=self.concern,
-            )
-        return found
-
-    def error(self, error: BaseException, *, writing: bool) -> KeyplanError:
-        return translate(error, self.where, writing=writing)
-
 
 # What requests come to
 
@@ -203,7 +71,7 @@ def exchange(link: Link, request: Request) -> Calls:
             return (yield from _bulk(link, request))
         if isinstance(request, Command):
             return (yield from _command(link, request))
-    except _ERRORS as error:
+    except ERRORS as error:
         return link.error(error, writing=isinstance(request, BulkRequest | Command))
     raise TypeError(f"not a request for mongodb: {request!r}")
 
@@ -285,12 +153,12 @@ def _write(link: Link, request: WriteRequest) -> Calls:
                 return request.duplicate(refused.steps[0], refused.duplicate)
             try:
                 outcome = yield from _diagnosed(link, request, refused.steps)
-            except _ERRORS as error:
+            except ERRORS as error:
                 return link.error(error, writing=False)
             if outcome is not None:
                 return outcome
             continue
-        except _ERRORS as error:
+        except ERRORS as error:
             if _has_label(error, "TransientTransactionError") or code_of(error) == 112:
                 continue
             return link.error(error, writing=not isinstance(error, ArithmeticError))
@@ -325,7 +193,7 @@ def _alone(link: Link, request: WriteRequest) -> Calls:
         replies.append(None)
         try:
             yield from _step(link, step, None)
-        except (_RefusedError, *_ERRORS):
+        except (_RefusedError, *ERRORS):
             pass  # an empty document stays behind, which nobody sees
     return replies
 
@@ -389,7 +257,7 @@ _BULK: dict[str, Callable[[Step], Any]] = {
 
 
 def _quietly(thunk: Thunk) -> Calls:
-    with suppress(*_ERRORS):  # the server forgets a transaction by itself
+    with suppress(*ERRORS):  # the server forgets a transaction by itself
         yield thunk
 
 
@@ -578,7 +446,7 @@ class MongoPort:
             self._link.database.command(leftover(request, found["id"]))
         except AutoReconnect:
             pass  # the driver's own find is done again where that helps
-        except _ERRORS as error:
+        except ERRORS as error:
             return self._link.error(error, writing=False)
         return self._one(request)
 
@@ -593,7 +461,7 @@ class MongoPort:
                     continue
                 try:
                     value = step()
-                except _ERRORS as error:
+                except ERRORS as error:
                     step = steps.throw(error)
                 else:
                     step = steps.send(value)
@@ -623,7 +491,7 @@ class MongoAsyncPort:
             await self._link.database.command(leftover(request, found["id"]))
         except AutoReconnect:
             pass  # as above
-        except _ERRORS as error:
+        except ERRORS as error:
             return self._link.error(error, writing=False)
         return await self._one(request)
 
@@ -640,7 +508,7 @@ class MongoAsyncPort:
                     value = step()
                     if asyncio.iscoroutine(value):
                         value = await value
-                except _ERRORS as error:
+                except ERRORS as error:
                     step = steps.throw(error)
                 else:
                     step = steps.send(value)

@@ -1,0 +1,169 @@
+"""The client of a database: how values are written, where reads and writes go, and what its errors mean.
+
+This and `port.py` are all that knows the driver.
+"""
+
+from __future__ import annotations
+
+import warnings
+from datetime import UTC
+from decimal import Decimal
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from keyplan.engines.mongodb.faults import translate
+from keyplan.engines.mongodb.operations import Find
+from keyplan.engines.mongodb.values import Document, Top
+from keyplan.errors import ArgumentError, KeyplanError, MissingDriverError
+
+try:
+    import pymongo
+    from bson.codec_options import CodecOptions, TypeEncoder, TypeRegistry
+    from bson.decimal128 import Decimal128
+    from bson.errors import BSONError
+    from bson.max_key import MaxKey
+    from pymongo.errors import AutoReconnect, BulkWriteError, OperationFailure, PyMongoError
+    from pymongo.read_concern import ReadConcern
+    from pymongo.read_preferences import ReadPreference
+    from pymongo.write_concern import WriteConcern
+except ImportError:
+    raise MissingDriverError("mongodb: the driver 'pymongo' is not installed; pip install 'keyplan[mongodb]'") from None
+
+__all__ = [
+    "ERRORS",
+    "AutoReconnect",
+    "BulkWriteError",
+    "Link",
+    "OperationFailure",
+    "PyMongoError",
+    "ReadConcern",
+    "ReadPreference",
+    "codec_options",
+    "pymongo",
+]
+
+SELECTION_MS = 10_000
+"""How long a usable server is looked for, unless the URL says otherwise."""
+ERRORS = (PyMongoError, BSONError, ArithmeticError, OverflowError, UnicodeError)
+
+
+class _DecimalEncoder(TypeEncoder):
+    """Decimals as Decimal128. Rows turn them back: a decoder here would be asked about every value there is."""
+
+    python_type = Decimal
+
+    def transform_python(self, value: Decimal) -> Decimal128:
+        return Decimal128(value)
+
+
+class _TopEncoder(TypeEncoder):
+    """Our greatest value as MaxKey."""
+
+    python_type = Top
+
+    def transform_python(self, value: Top) -> MaxKey:
+        return MaxKey()
+
+
+def codec_options() -> CodecOptions[Any]:
+    from bson.binary import UuidRepresentation
+
+    return CodecOptions(
+        tz_aware=True,
+        tzinfo=UTC,
+        uuid_representation=UuidRepresentation.STANDARD,
+        type_registry=TypeRegistry([_DecimalEncoder(), _TopEncoder()]),
+    )
+
+
+class Link:
+    """A client of either colour, and the collections it reads and writes."""
+
+    def __init__(self, url: str, client: Any) -> None:
+        parts = urlsplit(url)
+        name = unquote(parts.path.lstrip("/"))
+        hosts = parts.netloc.rpartition("@")[2]
+        self.where = f"{hosts}/{name}"
+        if not name or "/" in name:
+            raise ArgumentError(
+                f"'{parts.scheme}://{hosts}/': no database is named; write {parts.scheme}://host/database"
+            )
+        options: dict[str, Any] = {"appname": "keyplan", "tz_aware": True}
+        if "serverselectiontimeoutms" not in parts.query.lower():
+            options["serverSelectionTimeoutMS"] = SELECTION_MS
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter(
+                    "error", UserWarning
+                )  # the driver goes on without an option that it does not know
+                self.client = client(url, **options)
+            self.options = codec_options()
+            self.database = self.client.get_database(name, codec_options=self.options)
+        except (PyMongoError, ValueError, TypeError, UserWarning) as error:
+            raise ArgumentError(f"{self.where}: {error}") from None
+        # A concern without `w` would mean a single node.
+        said = {"w": "majority", **self.client.write_concern.document}
+        self.concern = WriteConcern(said["w"], said.get("wtimeout"), said.get("j"))
+        level = self.client.read_concern.level
+        self._weak_level: Document = {"readConcern": {"level": level}} if level else {}
+        strict = level == "linearizable"
+        self._strong_concern = ReadConcern("linearizable" if strict else "majority")
+        self._weak: dict[str, Any] = {}
+        self._following: dict[str, Any] = {}
+        self._strong: dict[str, Any] = {}
+        self._writing: dict[str, Any] = {}
+
+    def following(self, name: str) -> tuple[Any, Any]:
+        """A collection that may be read on any node, and a session behind everything that this client knows of."""
+        session = self.client.start_session(causal_consistency=True)
+        seen = self.client._topology.max_cluster_time()
+        if seen is not None:
+            session.advance_cluster_time(seen)
+            session.advance_operation_time(seen["clusterTime"])
+        collection = self._following.get(name)
+        if collection is None:
+            collection = self._following[name] = self.database.get_collection(
+                name, read_concern=ReadConcern("majority")
+            )
+        return collection, session
+
+    def reading(self, name: str, strong: bool) -> Any:
+        found = (self._strong if strong else self._weak).get(name)
+        if found is None:
+            if strong:
+                found = self._strong[name] = self.database.get_collection(
+                    name, read_preference=ReadPreference.PRIMARY, read_concern=self._strong_concern
+                )
+            else:
+                found = self._weak[name] = self.database.get_collection(name)
+        return found
+
+    def page(self, request: Find) -> Any:
+        """The find as a plain command, which for one small answer is quicker than the driver's cursor."""
+        body: Document = {"find": request.collection, "filter": request.filter}
+        if request.projection is not None:
+            body["projection"] = request.projection
+        if request.sort is not None:
+            body["sort"] = dict(request.sort)
+        if request.hint is not None:
+            body["hint"] = request.hint
+        body["limit"] = body["batchSize"] = request.limit
+        if request.strong:
+            body["readConcern"] = self._strong_concern.document
+            return self.database.command(body, codec_options=self.options, read_preference=ReadPreference.PRIMARY)
+        body |= self._weak_level
+        return self.database.command(body, codec_options=self.options, read_preference=self.database.read_preference)
+
+    def writing(self, name: str) -> Any:
+        found = self._writing.get(name)
+        if found is None:
+            found = self._writing[name] = self.database.get_collection(
+                name,
+                read_preference=ReadPreference.PRIMARY,
+                read_concern=ReadConcern("local"),
+                write_concern=self.concern,
+            )
+        return found
+
+    def error(self, error: BaseException, *, writing: bool) -> KeyplanError:
+        return translate(error, self.where, writing=writing)
