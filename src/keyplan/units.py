@@ -110,7 +110,7 @@ def parse_share(text: str) -> float:
     if unit != "%":
         raise ValueError(f"'{_shown(text)}' is not a percentage; write it as {_shown(text.rstrip('%'))}%")
     if number > 100:
-        raise ValueError(f"'{_shown(text)}' is more than 100%")
+        raise ValueError(f"'{_shown(text)}' is more than 100%; write 100% or less")
     return round(number / 100, 12)
 
 
@@ -191,7 +191,7 @@ def _amount(text: str, expected: str) -> tuple[float, str]:
         raise ValueError(f"'{_shown(text)}' is not {expected}")
     sign, digits, unit = found.groups()
     if sign:
-        raise ValueError(f"'{_shown(text)}' is negative")
+        raise ValueError(f"'{_shown(text)}' is negative; write 0 or more")
     number = float(digits)
     if not math.isfinite(number) or number > GREATEST:
         raise ValueError(f"'{_shown(text)}' is too large")

@@ -68,7 +68,7 @@ class _Loader(Reader):
 
     def run(self, node: Node) -> Model:
         if not isinstance(node, Table):
-            self.report.add(node, "a model is a map that begins with 'keyplan: 1'")
+            self.report.add(node, "a model is a map; begin it with 'keyplan: 1'")
             self.report.stop()
         assert isinstance(node, Table)
         entries = self.sections(node)
@@ -104,7 +104,10 @@ class _Loader(Reader):
         if version is None:
             self.report.add(node, "the model does not say its language; begin with 'keyplan: 1'")
         elif isinstance(version, Text) and version.text.strip() != "1":
-            self.report.add(version, f"this keyplan reads version 1 of the language, not '{shown(version.text)}'")
+            self.report.add(
+                version,
+                f"this keyplan reads version 1 of the language, not '{shown(version.text)}'; write 'keyplan: 1'",
+            )
         elif not isinstance(version, Text):
             self.report.add(version, "'keyplan' is the version of the language; write 'keyplan: 1'")
         if "note" in entries:

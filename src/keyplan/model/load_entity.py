@@ -13,7 +13,7 @@ from keyplan.model.entity import Entity, Field, Ttl
 from keyplan.model.load_field import COMPUTED, UNKNOWN, Draft, FieldReader
 from keyplan.model.source import Items, Node, Table, Text
 from keyplan.model.syntax import shown
-from keyplan.model.types import COLLECTIONS, SCALARS
+from keyplan.model.types import COLLECTIONS, SCALARS, article
 
 ENTITY_KEYS = ("count", "fields", "key", "unique", "ttl", "skew", "top", "note")
 USUAL_COUNT = 1000.0
@@ -63,7 +63,7 @@ class EntityReader(FieldReader):
         other = seen.setdefault(key.text.lower(), key.text)
         if other != key.text:
             self.report.add(
-                key, f"the {what} '{other}' and '{key.text}' differ only in case, which some engines cannot tell apart"
+                key, f"the {what} '{other}' and '{key.text}' differ only in case, as some engines cannot; rename one"
             )
 
     def entity(self, name: str, node: Node) -> EntityDraft:
@@ -150,7 +150,7 @@ class EntityReader(FieldReader):
                 text, since = words[0], words[2]
         ms = None if text is None else self.parsed(node, "ttl", units.parse_duration, text)
         if ms == 0:
-            self.report.add(node, "ttl cannot be 0")
+            self.report.add(node, "ttl cannot be 0; leave it out, or say how long")
         return Ttl(ms, since) if ms else None
 
     def check_roles(self, drafts: dict[str, EntityDraft]) -> None:
@@ -167,7 +167,8 @@ class EntityReader(FieldReader):
                 if item.target is None:
                     if item.type is not UNKNOWN:
                         self.report.add(
-                            field_draft.node, f"'as {item.role}' is for references, and '{item.name}' is none"
+                            field_draft.node,
+                            f"'as {item.role}' is for references, and '{item.name}' is none; remove it",
                         )
                     continue
                 at = (item.target, item.role)
@@ -211,18 +212,18 @@ class EntityReader(FieldReader):
         item = entity.fields.get(head)
         if item is None:
             self.report.add(
-                node, f"'{entity.name}' has no field '{shown(head)}'{self.report.near(head, entity.fields)}"
+                node, f"'{entity.name}' has no field '{shown(head)}'{self.report.among(head, entity.fields)}"
             )
             return False
         problem = None
         if item.computed is not None:
-            problem = "it is computed"
+            problem = "it is computed; use a stored field"
         elif item.type is not None and (item.type.kind in ("json", "float") or item.type.is_collection):
-            problem = f"a {item.type.kind} cannot be part of a key"
+            problem = f"{article(item.type.kind)} cannot be part of a key; use another field"
         elif item.optional is not None:
-            problem = "it is optional, and a key is never missing"
+            problem = "it is optional, and a key is never missing; remove 'optional'"
         elif "." in part and item.target is None and item.type is not UNKNOWN:
-            problem = f"'{head}' is not a reference, so it has no parts"
+            problem = f"'{head}' is not a reference, so it has no parts; name it alone"
         if problem is not None:
             self.report.add(node, f"'{shown(part)}' cannot be in the key of '{entity.name}': {problem}")
         return problem is None
@@ -288,7 +289,7 @@ class EntityReader(FieldReader):
         if not wanted:
             self.report.add(
                 self.part_node(drafts[name], part),
-                f"'{shown(part)}' is not inside the key of '{target}'{self.report.near(rest, key)}",
+                f"'{shown(part)}' is not inside the key of '{target}'{self.report.among(rest, key)}",
             )
         return wanted
 

@@ -177,7 +177,7 @@ class FieldReader(Reader):
             )
         if first.text in self.entities:
             if group is not None:
-                self.report.add(node, f"the reference '{first.text}' takes nothing in brackets")
+                self.report.add(node, f"the reference '{first.text}' takes nothing in brackets; remove them")
             return replace(item, type=None, target=first.text)
         if first.text.lower() in COMPUTED and group is not None:
             computed = self.computed(first.text.lower(), group, node)
@@ -219,7 +219,7 @@ class FieldReader(Reader):
         if kind in SIZED:
             return self.sized(kind, arguments, node)
         if arguments:
-            self.report.add(node, f"the type '{kind}' takes nothing in brackets")
+            self.report.add(node, f"the type '{kind}' takes nothing in brackets; remove them")
         return Type(kind)
 
     def sized(self, kind: str, arguments: tuple[Words, ...], node: Node) -> Type:
@@ -251,7 +251,7 @@ class FieldReader(Reader):
             texts = self.plain(arguments[0], node)
             found = self.parsed(node, "decimal", units.parse_whole, " ".join(texts)) if texts else None
             if found is not None and found > DIGITS:
-                self.report.add(node, f"decimal: at most {DIGITS} digits after the point, not {found}")
+                self.report.add(node, f"decimal: at most {DIGITS} digits after the point, not {found}; lower it")
             elif found is not None:
                 scale = found
         return Type("decimal", scale=scale)
@@ -334,7 +334,7 @@ class FieldReader(Reader):
     def plain(self, words: Words, node: Node) -> list[str]:
         """The texts of words that hold no brackets."""
         if any(isinstance(word, Group) for word in words):
-            self.report.add(node, "did not expect brackets here")
+            self.report.add(node, "did not expect brackets here; remove them")
             return []
         return [word.text for word in words if not isinstance(word, Group)]
 
@@ -353,7 +353,8 @@ class FieldReader(Reader):
             if mark in FLAGS:
                 if texts:
                     self.report.add(
-                        node, f"the mark '{mark}' takes nothing after it, but has '{shown(' '.join(texts))}'"
+                        node,
+                        f"the mark '{mark}' takes nothing after it, but has '{shown(' '.join(texts))}'; remove that",
                     )
                 if mark == "key":
                     draft.is_key = True
@@ -380,7 +381,7 @@ class FieldReader(Reader):
         if mark == "distinct":
             found = self.amount(text, mark, units.parse_count)
             if found is not None and found < 1:
-                self.report.add(node, "distinct: there is at least 1 value")
+                self.report.add(node, "distinct: there is at least 1 value; write 1 or more")
                 found = None
             return {mark: found}
         if mark == "from":
@@ -395,7 +396,8 @@ class FieldReader(Reader):
             return {"type": replace(item.type, most=self.whole(text, "max"))}
         if item.type is not UNKNOWN:
             self.report.add(
-                node, "'max' is for references (rows), string, text, bytes and json (bytes), set and list (elements)"
+                node,
+                "'max' is for references, string, text, bytes, json, set and list; remove it",
             )
         return {}
 

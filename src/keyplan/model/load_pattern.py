@@ -21,7 +21,7 @@ from keyplan.model.syntax import (
     parse_value,
     shown,
 )
-from keyplan.model.types import Type
+from keyplan.model.types import Type, article
 from keyplan.model.validate import NUMBERS
 from keyplan.model.values import truncated_type
 
@@ -52,13 +52,15 @@ class PatternReader(SelectReader):
         if len(kinds) != 1:
             what = f"has '{kinds[0]}' and '{kinds[1]}'" if kinds else "does not say what it reads"
             self.report.add(node, f"pattern '{name}' {what}; it takes exactly one of {', '.join(KIND_KEYS)}")
+            self.figures(entries)
             return None
         kind = kinds[0]
         for key in entries:
             if key not in (*KIND_KEYS[kind], *COMMON_KEYS):
-                self.report.add(node.key(key), f"a pattern with '{kind}' takes no '{key}'")
+                self.report.add(node.key(key), f"a pattern with '{kind}' takes no '{key}'; remove it")
         entity, rest = self.entity_and_path(entries[kind], kind)
         if entity is None:
+            self.figures(entries)
             return None
         params = Params(self)
         where = self.conditions(entity, entries.get("where"), params, "where")
@@ -85,6 +87,15 @@ class PatternReader(SelectReader):
             **shape,  # type: ignore[arg-type]
         )
 
+    def figures(self, entries: Mapping[str, Node]) -> None:
+        """Reports what is wrong with the figures of a pattern of which nothing else can be read."""
+        self.traffic(entries)
+        self.p99(entries.get("p99"))
+        self.amount(entries.get("stale"), "stale", units.parse_duration)
+        self.choice(entries.get("consistency"), "consistency", CONSISTENCIES, "eventual")
+        for key in ("page", "limit"):
+            self.whole(entries.get(key), key)
+
     def entity_and_path(self, node: Node, kind: str) -> tuple[str | None, str]:
         """`Order` for most kinds, `Order.total` for sum, min, max and avg."""
         text = self.text(node, kind)
@@ -99,7 +110,7 @@ class PatternReader(SelectReader):
                 self.report.add(node, f"'{kind}: {entity}' does not say of which field; write {kind}: {entity}.field")
                 return None, ""
         elif rest:
-            self.report.add(node, f"'{kind}' takes an entity, not the path '{shown(text)}'")
+            self.report.add(node, f"'{kind}' takes an entity, not the path '{shown(text)}'; write {kind}: {entity}")
         return entity, rest
 
     def shape(
@@ -125,7 +136,7 @@ class PatternReader(SelectReader):
         one = self.fixes_one(entity, where)
         page, limit = self.whole(entries.get("page"), "page"), self.whole(entries.get("limit"), "limit")
         if page is not None and page > MOST_PAGE:
-            self.report.add(entries["page"], f"a page has at most {units.format_count(MOST_PAGE)} rows")
+            self.report.add(entries["page"], f"a page has at most {units.format_count(MOST_PAGE)} rows; lower it")
         if "page" in entries and "limit" in entries:
             self.report.add(entries["limit"], "a pattern has a 'page' or a 'limit', not both; page pages, limit cuts")
         if "page" not in entries and "limit" not in entries and not one:
@@ -147,7 +158,7 @@ class PatternReader(SelectReader):
 
     def rank(self, entity: str, entries: Mapping[str, Node], node: Node, params: Params) -> dict[str, object]:
         if "order" not in entries:
-            self.report.add(node, "a rank needs an order, which says what comes before what")
+            self.report.add(node, "a rank needs an order, which says what comes before what; add one")
         of: tuple[Condition, ...] = ()
         if "of" not in entries:
             self.report.add(
@@ -166,7 +177,7 @@ class PatternReader(SelectReader):
         key = self.model.entities[entity].key
         if "of" in entries and (sorted(c.path.column for c in of) != sorted(key) or not self.fixes_key(entity, of)):
             self.report.add(
-                entries["of"], f"'of' names the parts of the key of '{entity}', each once: {', '.join(key)}"
+                entries["of"], f"'of' names the parts of the key of '{entity}', each once; write [{', '.join(key)}]"
             )
         return {"kind": "rank", "of": of, "order": self.order(entity, entries.get("order"))}
 
@@ -177,7 +188,9 @@ class PatternReader(SelectReader):
         computes: list[Compute] = []
         if kind == "from":
             if "compute" not in entries:
-                self.report.add(node, "'from' needs 'compute', a map of names to aggregates")
+                self.report.add(
+                    node, "'from' needs 'compute', a map of names to aggregates; add compute: {total: sum(field)}"
+                )
             else:
                 computes = self.computes(entity, entries["compute"])
         else:
@@ -191,9 +204,9 @@ class PatternReader(SelectReader):
                 self.report.add(node, f"the answer would have two values named '{name}'; name them in a map")
             names[name] = None
         if "limit" in entries and not groups:
-            self.report.add(entries["limit"], "a limit cuts groups, and there are none")
+            self.report.add(entries["limit"], "a limit cuts groups, and there are none; add a group or remove it")
         if "order" in entries and not groups:
-            self.report.add(entries["order"], "an order is for groups, and there are none")
+            self.report.add(entries["order"], "an order is for groups, and there are none; add a group or remove it")
         return {
             "kind": "aggregate",
             "group": tuple(groups),
@@ -253,7 +266,9 @@ class PatternReader(SelectReader):
                 return None
             value = value.arguments[0]
         if not isinstance(value, Name):
-            self.report.add(node, f"'{shown(node.text)}' is neither a field nor a truncation of one")
+            self.report.add(
+                node, f"'{shown(node.text)}' is neither a field nor a truncation of one; write status or day(placed_at)"
+            )
             return None
         path = self.path(entity, value.text, node)
         if path is None:
@@ -265,7 +280,9 @@ class PatternReader(SelectReader):
             )
             return None
         if type.kind in ("json", "float") or type.is_collection:
-            self.report.add(node, f"'{value.text}' is a {type.kind}, which cannot be grouped by")
+            self.report.add(
+                node, f"'{value.text}' is {article(type.kind)}, which cannot be grouped by; group by another field"
+            )
             return None
         if cut is not None and type.kind != "?":
             try:
@@ -315,10 +332,12 @@ class PatternReader(SelectReader):
         if type is None:
             return None
         if how in ("sum", "avg") and type.kind not in (*NUMBERS, "?"):
-            self.report.add(node, f"{how} is for numbers, and '{term.path}' is {type}")
+            self.report.add(node, f"{how} is for numbers, and '{term.path}' is {type}; name a number, or use count")
             return None
         if not type.is_ordered:
-            self.report.add(node, f"'{term.path}' is a {type.kind}, which has no {how}")
+            self.report.add(
+                node, f"'{term.path}' is {article(type.kind)}, which has no {how}; name a field that has an order"
+            )
             return None
         return Compute(name, how, term, Type("float") if how == "avg" else type)
 
@@ -337,7 +356,7 @@ class PatternReader(SelectReader):
         if isinstance(expression, Number):
             text = expression.text
             if len(text) > 18 or "e" in text.lower():
-                self.report.add(node, f"'{shown(text)}' has too many digits for an expression")
+                self.report.add(node, f"'{shown(text)}' has too many digits for an expression; use fewer")
                 return None
             return Term(number=int(text) if "." not in text else Decimal(text))
         assert isinstance(expression, Binary)
@@ -358,7 +377,7 @@ class PatternReader(SelectReader):
             if type is None:
                 return None
             if type.kind not in (*NUMBERS, "?"):
-                self.report.add(node, f"'{term.op}' is for numbers, and '{side.path}' is {type}")
+                self.report.add(node, f"'{term.op}' is for numbers, and '{side.path}' is {type}; name a number")
                 return None
             types.append(type)
         left, right = types

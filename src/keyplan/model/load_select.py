@@ -87,7 +87,7 @@ class SelectReader(Scope):
             if last and not (role is not None and (role.many or expand)):
                 columns = [column.name for column in here.columns.values() if name == column.field]
                 if not columns:
-                    hint = self.report.near(name, [*here.fields, *here.roles])
+                    hint = self.report.among(name, [*here.fields, *here.roles])
                     self.report.add(node, f"'{here.name}' has no '{shown(name)}'{hint}")
                 tree.columns.update(dict.fromkeys(columns))
                 return None
@@ -99,7 +99,10 @@ class SelectReader(Scope):
                     self.report.add(node, f"'{here.name}' has no role '{shown(name)}'{hint}")
                 return None
             if depth >= MOST_LEVELS:
-                self.report.add(node, f"'{shown(node.text)}' goes more than {MOST_LEVELS} roles deep")
+                self.report.add(
+                    node,
+                    f"'{shown(node.text)}' goes more than {MOST_LEVELS} roles deep; ask for the rest apart",
+                )
                 return None
             tree = self.child(tree, role, node)
         self.add_all(tree)
@@ -124,13 +127,14 @@ class SelectReader(Scope):
             tree = self.child(tree, role, node)
         self.grow(tree, entries.get("select"), entries.get("with"))
         if ("limit" in entries or "order" in entries) and (role is None or not role.many or role.most == 1):
-            self.report.add(options, f"'{node.text}' leads to one row, which takes no order and no limit")
+            self.report.add(options, f"'{node.text}' leads to one row, which takes no order and no limit; remove them")
             return
         tree.order = self.order(tree.entity, entries.get("order"))
         tree.limit = self.whole(entries.get("limit"), "limit")
         if tree.limit is not None and "order" not in entries:
             self.report.add(
-                entries["limit"], f"the limit of '{node.text}' needs an order, else it is not said which rows stay"
+                entries["limit"],
+                f"the limit of '{node.text}' needs an order, else it is not said which rows stay; add one",
             )
 
     def check_bounds(self, tree: _Tree) -> None:
@@ -153,7 +157,7 @@ class SelectReader(Scope):
                 role = self.model.entities[here].roles.get(name)
                 if role is None or not role.many:
                     many = [other.name for other in self.model.entities[here].roles.values() if other.many]
-                    hint = self.report.near(name, many)
+                    hint = self.report.among(name, many) or "; name one with 'as' at a reference to it"
                     if role is not None:
                         hint = "; a reference leads to one row, which is written on its own"
                     self.report.add(text, f"'{here}' has no to-many role '{shown(name)}'{hint}")

@@ -13,6 +13,7 @@ from keyplan.model.reading import CALL_ARGUMENTS
 from keyplan.model.scope import Params
 from keyplan.model.source import Items, Node, Table, Text
 from keyplan.model.syntax import Name, TextError, parse_items, parse_where, shown
+from keyplan.model.types import such_as
 from keyplan.model.validate import NUMBERS
 from keyplan.model.values import canonical, parse
 from keyplan.model.write import Repeat, Transaction, Write
@@ -45,6 +46,7 @@ class WriteReader(SelectReader):
         if len(kinds) != 1:
             what = f"has '{kinds[0]}' and '{kinds[1]}'" if kinds else "does not say what it does"
             self.report.add(node, f"write '{name}' {what}; it takes exactly one of {', '.join(KINDS)}")
+            self.figures(entries)
             return None
         kind = kinds[0]
         if kind == "upsert" and ("set" in entries or "add" in entries):
@@ -54,6 +56,7 @@ class WriteReader(SelectReader):
                 self.report.add(node.key(key), f"{_article(kind)} takes no '{key}'{_instead(kind, key)}")
         entity = self.entity(entries[kinds[0]], kinds[0])
         if entity is None:
+            self.figures(entries)
             return None
         params = Params(self)
         where = self.conditions(entity, entries.get("where"), params, "where") if "where" not in NOT_FOR[kind] else ()
@@ -88,6 +91,11 @@ class WriteReader(SelectReader):
             note=(self.text(entries["note"], "note") or "") if "note" in entries else "",
             line=node.line,
         )
+
+    def figures(self, entries: Mapping[str, Node]) -> None:
+        """Reports what is wrong with the figures of a write of which nothing else can be read."""
+        self.traffic(entries)
+        self.p99(entries.get("p99"))
 
     def key_conditions(self, entity: str, params: Params, node: Node) -> tuple[Condition, ...]:
         """The key by arguments of its own names, for an upsert that says no `where`."""
@@ -183,11 +191,11 @@ class WriteReader(SelectReader):
             if column.name in self.model.entities[entity].key:
                 problem = "it is part of the key; delete the row and create another"
             elif column.computed is not None:
-                problem = "it is computed"
+                problem = "it is computed; change what it is computed from"
             elif column.immutable:
-                problem = "it is immutable"
+                problem = "it is immutable; remove the mark, or leave the field alone"
             elif what == "add" and column.type.kind not in (*NUMBERS, "?"):
-                problem = f"it is {column.type}, and only numbers can be added to"
+                problem = f"it is {column.type}, and only numbers can be added to; use 'set'"
             if problem:
                 self.report.add(node, f"cannot {'add to' if what == 'add' else 'set'} '{shown(node.text)}': {problem}")
                 return []
@@ -225,7 +233,7 @@ class WriteReader(SelectReader):
             hint = (
                 self.report.near(text, [name for name, _ in column.type.values]) if column.type.kind == "enum" else ""
             )
-            self.report.add(node, f"'{column.name}' is {column.type}: {error}{hint}")
+            self.report.add(node, f"'{column.name}' is {column.type}: {error}{hint or such_as(column.type)}")
             return None
 
     def parameter(self, column: Column, text: str, node: Node, params: Params) -> Param | None:
@@ -235,7 +243,9 @@ class WriteReader(SelectReader):
             self.report.add(node, f"'{shown(text)}' is not a parameter; write :name, or -:name")
             return None
         if negative and column.type.kind not in NUMBERS:
-            self.report.add(node, f"'{shown(text)}' is negative, and '{column.name}' is {column.type}, not a number")
+            self.report.add(
+                node, f"'{shown(text)}' is negative, and '{column.name}' is {column.type}, not a number; write :{name}"
+            )
             return None
         params.add(node, name, column.type)
         return Param(name, negative=negative)
@@ -252,7 +262,7 @@ class WriteReader(SelectReader):
         try:
             return Literal(canonical(column.type, values))
         except ValueError as error:
-            self.report.add(node, f"'{column.name}' is {column.type}: {error}")
+            self.report.add(node, f"'{column.name}' is {column.type}: {error}; correct one")
             return None
 
     def returns(self, entity: str, node: Node | None, *, by_key: bool) -> tuple[str, ...]:
@@ -275,20 +285,23 @@ class WriteReader(SelectReader):
         parts: dict[str, Repeat] = {}
         items = listed.items if isinstance(listed, Items) else ()
         if not items:
-            self.report.add(node, f"transaction '{name}' is a list of writes: [place_order, take_stock x3 max 15]")
+            self.report.add(
+                node, f"transaction '{name}' is a list of writes; write it as [place_order, take_stock x3 max 15]"
+            )
         for item in items:
             part = self.repeat(item)
             if part is None:
                 continue
             if part.write not in known:
-                self.report.add(item, f"unknown write '{shown(part.write)}'{self.report.near(part.write, known)}")
+                self.report.add(item, f"unknown write '{shown(part.write)}'{self.report.among(part.write, known)}")
             elif part.write in parts:
                 self.report.add(
                     item, f"the write '{part.write}' stands in the transaction twice; write '{part.write} x2'"
                 )
             elif part.write in writes and not writes[part.write].by_key:
                 self.report.add(
-                    item, f"'{part.write}' changes several rows, each on its own, so it cannot be in a transaction"
+                    item,
+                    f"'{part.write}' changes several rows, each on its own, which no transaction does; leave it out",
                 )
             parts[part.write] = part
         has_rate = any(key in entries for key in ("rate", "peak", "skew", "top"))
@@ -303,7 +316,7 @@ class WriteReader(SelectReader):
         if isinstance(node, Table):
             entries = self.table(node, REPEAT_KEYS, "a write of a transaction")
             if "write" not in entries:
-                self.report.add(node, "say which write it is: {write: take_stock, usual: 3, max: 15}")
+                self.report.add(node, "no write is named; write it as {write: take_stock, usual: 3, max: 15}")
                 return None
             name = self.text(entries["write"], "write")
             usual_text = self.text(entries["usual"], "usual") if "usual" in entries else None
@@ -328,7 +341,7 @@ class WriteReader(SelectReader):
         usual = None if usual_text is None else self.parsed(node, "repeats", units.parse_count, usual_text)
         most = None if most_text is None else self.parsed(node, "max", lambda t: units.parse_whole(t, 1), most_text)
         if usual is not None and usual <= 0:
-            self.report.add(node, "a write is repeated more than 0 times on average")
+            self.report.add(node, "a write is repeated more than 0 times on average; write x1 or more")
         if usual is not None and most is not None and usual > most:
             self.report.add(
                 node, f"the usual {units.format_count(usual)} repeats are more than the max of {most}; correct one"
@@ -357,4 +370,4 @@ def _instead(kind: str, key: str) -> str:
         return "; the key is among its arguments"
     if key in ("set", "add") and kind == "create":
         return "; the fields are its arguments, or use upsert"
-    return "; use an update" if key == "if" else ""
+    return "; use an update" if key == "if" else "; remove it"

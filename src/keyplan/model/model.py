@@ -16,6 +16,10 @@ COUNT_TYPE = Type("int")
 TIMESTAMP = Type("timestamp")
 
 
+MOST_NAMED = 12
+"""So many names are listed where none of them is near."""
+
+
 class UnknownPathError(KeyplanError):
     """A path that leads nowhere; the message says where it breaks."""
 
@@ -79,8 +83,12 @@ class Model:
             name = names[0]
             role = here.roles.get(name)
             if role is None:
+                if name in here.columns and not here.columns[name].hidden:
+                    what = f"'{name}' is {here.columns[name].type}, which leads no further"
+                    raise UnknownPathError(f"{what}; end the path there, or name a reference")
                 known = [*here.columns, *here.roles]
-                raise UnknownPathError(f"'{here.name}' has no '{name}'{nearest(name, known)}")
+                hint = nearest(name, known) or f"; it has {', '.join(known[:MOST_NAMED])}"
+                raise UnknownPathError(f"'{here.name}' has no '{name}'{hint}")
             if len(names) == 1:
                 if role.many:
                     raise UnknownPathError(f"'{text}' leads to rows of '{role.entity}'; name one of their fields")

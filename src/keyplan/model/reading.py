@@ -38,7 +38,7 @@ class Reader:
         if isinstance(node, Text) and node.is_empty:
             return {}
         if not isinstance(node, Table):
-            self.report.add(node, f"{what} has to be a map of names to values")
+            self.report.add(node, f"{what} has to be a map; write it as names and values, each on its line")
             return {}
         if known is None:
             return dict(node.entries)
@@ -99,7 +99,7 @@ class Reader:
         if text is None:
             return False
         if text.lower() not in ("true", "false"):
-            self.report.add(node, f"{what} is either true or false, not '{shown(text)}'")
+            self.report.add(node, f"{what} is either true or false, not '{shown(text)}'; write one of them")
         return text.lower() == "true"
 
     def choice(self, node: Node | None, what: str, known: tuple[str, ...], default: str) -> str:
@@ -141,7 +141,9 @@ class Reader:
             text = rest.strip()
         exponent = self.parsed(node, what, units.parse_number, text)
         if exponent is not None and not 0 < exponent <= 10:
-            self.report.add(node, f"{what}: the exponent of a Zipf distribution is above 0 and at most 10")
+            self.report.add(
+                node, f"{what}: the exponent of a Zipf distribution is above 0 and at most 10; write zipf 1.1"
+            )
             return None
         return exponent
 
@@ -149,7 +151,7 @@ class Reader:
         """A percentage above 0."""
         share = self.amount(node, what, units.parse_share)
         if node is not None and share == 0:
-            self.report.add(node, f"{what} cannot be 0%")
+            self.report.add(node, f"{what} cannot be 0%; leave it out")
             return None
         return share
 
@@ -169,6 +171,6 @@ class Reader:
     def p99(self, node: Node | None) -> float | None:
         found = self.amount(node, "p99", units.parse_duration)
         if node is not None and found == 0:
-            self.report.add(node, "p99 cannot be 0")
+            self.report.add(node, "p99 cannot be 0; leave it out for no limit")
             return None
         return None if found is None else float(found)

@@ -27,7 +27,7 @@ from keyplan.model.syntax import (
     parse_where,
     shown,
 )
-from keyplan.model.types import Type
+from keyplan.model.types import Type, article, such_as
 from keyplan.model.validate import leads_to_unknown
 from keyplan.model.values import parse, truncate, truncated_type
 
@@ -80,7 +80,7 @@ class Scope(Reader):
         name = self.text(node, what)
         if name is None or name in self.model.entities:
             return name
-        self.report.add(node, f"unknown entity '{shown(name)}'{self.report.near(name, self.model.entities)}")
+        self.report.add(node, f"unknown entity '{shown(name)}'{self.report.among(name, self.model.entities)}")
         return None
 
     def rows(self, entity: str, node: Node | None) -> float | None:
@@ -108,7 +108,7 @@ class Scope(Reader):
         columns = self.model.entities[entity].columns.values()
         found = [column for column in columns if node.text in (column.name, column.field) and not column.hidden]
         if not found:
-            hint = self.report.near(node.text, self.model.entities[entity].fields)
+            hint = self.report.among(node.text, self.model.entities[entity].fields)
             self.report.add(node, f"'{entity}' has no field '{shown(node.text)}'{hint}")
         return found
 
@@ -132,7 +132,9 @@ class Scope(Reader):
     def own_field(self, entity: str, condition: Condition, node: Node) -> None:
         for path in (condition.path, *condition.also):
             if path.roles or self.model.column(entity, path).computed is not None:
-                self.report.add(node, f"'if' looks at the row's own stored fields only, and '{path}' is none of them")
+                self.report.add(
+                    node, f"'if' looks at the row's own stored fields only, and '{path}' is none of them; name one"
+                )
 
     def condition(self, entity: str, test: Test, node: Node, params: Params) -> Condition | None:
         if test.op == "":
@@ -149,7 +151,7 @@ class Scope(Reader):
                 self.report.add(node, f"'{shown(cut)}(...)' cannot stand before '{test.op}'{hint}")
                 return None
             if len(left.arguments) != 1 or not isinstance(left.arguments[0], Name):
-                self.report.add(node, f"'{cut}' takes one path")
+                self.report.add(node, f"'{cut}' takes one path; write {cut}(placed_at)")
                 return None
             left = left.arguments[0]
         path = self.path(entity, left.text, node)
@@ -173,13 +175,13 @@ class Scope(Reader):
     def comparable(self, text: str, type: Type, op: str, node: Node) -> bool:
         message = ""
         if type.kind == "json":
-            message = f"'{text}' is json, which is opaque and cannot be in a condition"
+            message = f"'{text}' is json, which is opaque and cannot be in a condition; make what you ask for a field"
         elif type.kind == "set":
             message = f"'{text}' is a set; use contains({text}, :value)"
         elif type.kind == "list":
             message = f"'{text}' is a list, which cannot be in a condition; make it a set"
         elif op == "!=" and type.kind not in ("enum", "bool", "?"):
-            message = f"'!=' is for enum and bool only, and '{text}' is {type}"
+            message = f"'!=' is for enum and bool only, and '{text}' is {type}; use a range, or an enum"
         if message:
             self.report.add(node, message)
         return not message
@@ -198,7 +200,10 @@ class Scope(Reader):
                 operands.append(value)
                 continue
             if isinstance(value, Param) and test.op == "in":
-                self.report.add(node, f"'in' takes one list parameter or literals, not ':{value.name}' among others")
+                self.report.add(
+                    node,
+                    f"'in' takes one list parameter or literals, not ':{value.name}' among others; keep one of them",
+                )
                 return None
             operand = self.operand(value, str(path), type, cut, node, params)
             if operand is None:
@@ -212,7 +217,9 @@ class Scope(Reader):
         """A value that something of this type is compared with."""
         if isinstance(value, Param):
             if value.size is not None:
-                self.report.add(node, f"':{value.name}[..]' is a list, which only 'in' compares with")
+                self.report.add(
+                    node, f"':{value.name}[..]' is a list, which only 'in' compares with; write :{value.name}"
+                )
                 return None
             params.add(node, value.name, type, cut=cut is not None)
             return value
@@ -223,10 +230,12 @@ class Scope(Reader):
 
     def ago(self, call: Call, text: str, type: Type, node: Node) -> Ago | None:
         if call.name != "ago" or len(call.arguments) != 1 or not isinstance(call.arguments[0], Quoted):
-            self.report.add(node, f"a value is a literal, a ':parameter' or ago('30d'), not '{shown(call.name)}(...)'")
+            self.report.add(
+                node, f"'{shown(call.name)}(...)' is no value; write a literal, a ':parameter' or ago('30d')"
+            )
             return None
         if type.kind not in ("timestamp", "date", "?"):
-            self.report.add(node, f"ago(...) is a moment, and '{text}' is {type}")
+            self.report.add(node, f"ago(...) is a moment, and '{text}' is {type}; compare it with a timestamp or date")
             return None
         ms = self.parsed(node, "ago", units.parse_duration, call.arguments[0].text)
         return None if ms is None else Ago(ms)
@@ -257,7 +266,7 @@ class Scope(Reader):
                 found = parse(type, value.text)
         except ValueError as error:
             hint = self.report.near(value.text, [name for name, _ in type.values]) if type.kind == "enum" else ""
-            self.report.add(node, f"'{text}' is {type}: {error}{hint}")
+            self.report.add(node, f"'{text}' is {type}: {error}{hint or such_as(type)}")
             return None
         return truncate(found, cut) if cut is not None and isinstance(found, date) else found
 
@@ -291,7 +300,10 @@ class Scope(Reader):
         if name == "search" and len({path.roles for path in known}) > 1:
             many = [path for path in known if self.model.is_many(entity, path.roles)]
             if many:
-                self.report.add(node, f"search over '{many[0]}', which is to-many, takes no fields from elsewhere")
+                self.report.add(
+                    node,
+                    f"search over '{many[0]}', which is to-many, takes no fields from elsewhere; search each apart",
+                )
                 return None
         if value is None:
             return Condition(known[0], name)
@@ -320,7 +332,7 @@ class Scope(Reader):
         found: list[Order] = []
         for sort, text in self.sorts(node):
             if not isinstance(sort.value, Name):
-                self.report.add(text, "an order names fields, with 'asc' or 'desc' after each")
+                self.report.add(text, "an order names fields, with 'asc' or 'desc' after each; write placed_at desc")
                 continue
             path = self.path(entity, sort.value.text, text)
             if path is None:
@@ -331,7 +343,9 @@ class Scope(Reader):
                     text, f"'{sort.value.text}' leads to many rows, which cannot be in an order; use a computed field"
                 )
             elif not type.is_ordered:
-                self.report.add(text, f"'{sort.value.text}' is a {type.kind}, which has no order")
+                self.report.add(
+                    text, f"'{sort.value.text}' is {article(type.kind)}, which has no order; order by another field"
+                )
             elif any(path == other.path for other in found):
                 self.report.add(text, f"the order names '{sort.value.text}' twice; keep one")
             else:
@@ -363,15 +377,15 @@ def _unfit(name: str, paths: list[Path], types: list[Type]) -> str:
         if kind == "?":
             continue
         if kind == "json":
-            return f"'{path}' is json, which is opaque and cannot be in a condition"
+            return f"'{path}' is json, which is opaque and cannot be in a condition; make what you ask for a field"
         if name in ("present", "missing") and type.is_collection:
-            return f"'{path}' is a {kind}, which is never missing"
+            return f"'{path}' is {article(kind)}, which is never missing; remove the condition"
         if name == "begins_with" and kind not in (*TEXTS, "enum"):
-            return f"begins_with is for string, text and enum, and '{path}' is {type}"
+            return f"begins_with is for string, text and enum, and '{path}' is {type}; use a range"
         if name == "search" and kind not in TEXTS:
-            return f"search is for string and text, and '{path}' is {type}"
+            return f"search is for string and text, and '{path}' is {type}; compare it as it is"
         if name == "contains" and kind != "set":
-            return f"contains is for sets, and '{path}' is {type}"
+            return f"contains is for sets, and '{path}' is {type}; {'make it a set' if kind == 'list' else 'use ='}"
     return ""
 
 

@@ -82,6 +82,13 @@ class Report:
         self.hints += 1
         return nearest(name, list(known)) if self.hints <= MOST_HINTS else ""
 
+    def among(self, name: str, known: Any) -> str:
+        """The nearest known name, or all of them where they are few."""
+        hint = self.near(name, known)
+        if hint or not known or len(known) > 12 or self.hints > MOST_HINTS:
+            return hint
+        return f"; there {'is' if len(known) == 1 else 'are'} {', '.join(sorted(known))}"
+
     def stop(self) -> None:
         """Raises what has been collected, if anything has."""
         if self.problems:
@@ -166,7 +173,7 @@ class _Builder:
         kind = type(event).__name__
         here = Node(line, path)
         if depth > MOST_DEPTH:
-            self.report.add(here, f"nested deeper than {MOST_DEPTH} levels")
+            self.report.add(here, f"nested deeper than {MOST_DEPTH} levels; a model needs no more than six")
             raise _StopError
         if kind == "AliasEvent":
             self.report.add(here, f"the alias '*{event.anchor}' is not allowed; write the value out")
@@ -222,13 +229,13 @@ def read_plain(value: object, report: Report) -> Node | None:
 
 def _plain(value: object, path: str, report: Report, depth: int) -> Node:
     if depth > MOST_DEPTH:
-        report.add(Node(0, path), f"nested deeper than {MOST_DEPTH} levels")
+        report.add(Node(0, path), f"nested deeper than {MOST_DEPTH} levels; a model needs no more than six")
         raise _StopError
     if isinstance(value, Mapping):
         entries: dict[str, Node] = {}
         for key, item in value.items():
             if not isinstance(key, str):
-                report.add(Node(0, path), f"the key {key!r} is not text")
+                report.add(Node(0, path), f"the key {key!r} is not text; put it in quotes")
                 continue
             entries[key] = _plain(item, _join(path, key), report, depth + 1)
         return Table(0, path, entries)

@@ -226,7 +226,7 @@ _HINTS = {
     "/": "division is not in the language; keep the quotient as a field of its own",
     '"': "put text in single quotes",
     "<>": "write '!=' for 'not equal'",
-    "==": "write '=' for 'equal'",
+    "==": "there are two '='; write one for 'equal'",
 }
 
 
@@ -260,9 +260,9 @@ def _explain(text: str, error: UnexpectedInput) -> str:
             hint = "a quoted text does not end, or stands where none can; write a quote inside of text twice"
         else:
             hint = (
-                f"did not expect '{shown(word)}' after '{shown(before, last=True)}'"
+                f"did not expect '{shown(word)}' after '{shown(before, last=True)}'; check what stands there"
                 if before
-                else f"did not expect '{shown(word)}' at the beginning"
+                else f"did not expect '{shown(word)}' at the beginning; begin with a path"
             )
     return f"'{shown(text)}': {hint}"
 

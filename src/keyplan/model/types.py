@@ -74,3 +74,27 @@ class Type:
         if self.of is not None:
             return f"{self.kind}({self.of})"
         return self.kind
+
+
+def article(kind: str) -> str:
+    """The kind of a type with its article, as sentences need it: an enum, a json."""
+    return f"{'an' if kind[0] in 'aeio' else 'a'} {kind}"
+
+
+_EXAMPLES = {
+    "int": "42",
+    "decimal": "1.5",
+    "float": "0.5",
+    "bool": "true",
+    "date": "2026-01-31",
+    "uuid": "11111111-1111-4111-8111-111111111111",
+    "ulid": "01JGFJJZ000000000000000000",
+    "bytes": "AAE=",
+}
+
+
+def such_as(type: Type) -> str:
+    """What to write instead of a value that does not fit, for the types whose values have a form."""
+    if type.kind in ("enum", "timestamp"):
+        return "; write it like that"  # the complaint itself says how it looks
+    return f"; write one such as {_EXAMPLES[type.kind]}" if type.kind in _EXAMPLES else ""

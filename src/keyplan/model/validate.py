@@ -12,7 +12,7 @@ from keyplan.model.load_field import UNKNOWN, Draft
 from keyplan.model.model import Model, UnknownPathError
 from keyplan.model.source import Report
 from keyplan.model.syntax import Group, shown
-from keyplan.model.types import Type
+from keyplan.model.types import Type, article, such_as
 from keyplan.model.values import parse
 
 NUMBERS = ("int", "decimal", "float")
@@ -74,14 +74,15 @@ class EntityCheck:
                 found = [c.name for c in entity.columns.values() if text.text in (c.name, c.field) and not c.hidden]
                 item = entity.fields.get(text.text.partition(".")[0])
                 if not found:
-                    hint = self.report.near(text.text, entity.fields)
+                    hint = self.report.among(text.text, entity.fields)
                     self.report.add(text, f"'{entity.name}' has no field '{shown(text.text)}'{hint}")
                 elif item is not None and item.type is not None and _not_unique(item.type):
                     self.report.add(
-                        text, f"'{text.text}' cannot be unique: a {item.type.kind} cannot be compared exactly"
+                        text,
+                        f"'{text.text}' cannot be unique: {article(item.type.kind)} cannot be compared; leave it out",
                     )
                 elif draft.entity.fields[found[0].partition(".")[0]].computed is not None:
-                    self.report.add(text, f"'{text.text}' cannot be unique: it is computed")
+                    self.report.add(text, f"'{text.text}' cannot be unique: it is computed; leave it out")
                 if any(column in columns for column in found):
                     self.report.add(text, f"the unique set names '{shown(text.text)}' twice; keep one")
                 columns.extend(found)
@@ -126,16 +127,20 @@ class EntityCheck:
             child = self.drafts[role.entity].entity
             column = model.entities[role.entity].columns.get(computed.column)
             if column is None or column.hidden:
-                hint = self.report.near(computed.column, child.fields)
+                hint = self.report.among(computed.column, child.fields)
                 problem = f"'{role.entity}' has no field '{shown(computed.column)}'{hint}"
-                if "." in computed.column and computed.column.partition(".")[0] in child.fields:
-                    problem = f"a computed field reads own fields of '{role.entity}', not '{shown(computed.column)}'"
+                head, dot, _ = computed.column.partition(".")
+                if dot and head in (*child.fields, *model.entities[role.entity].roles):
+                    what = f"a computed field reads own fields of '{role.entity}', not '{shown(computed.column)}'"
+                    problem = f"{what}; keep the value there too, as a field with 'from' or a computed one"
             elif child.fields[column.field].computed is not None:
                 problem = f"'{role.entity}.{computed.column}' is computed itself; compute from stored fields"
             elif computed.how == "sum" and column.type.kind not in (*NUMBERS, "?"):
-                problem = f"'{role.entity}.{computed.column}' is a {column.type.kind}, and only numbers have a sum"
+                what = f"'{role.entity}.{computed.column}' is {article(column.type.kind)}"
+                problem = f"{what}, and only numbers have a sum; use count, min or max"
             elif not column.type.is_ordered:
-                problem = f"'{role.entity}.{computed.column}' is a {column.type.kind}, which has no {computed.how}"
+                what = f"'{role.entity}.{computed.column}' is {article(column.type.kind)}"
+                problem = f"{what}, which has no {computed.how}; use count"
         if problem is not None:
             self.report.add(field_draft.node, problem)
             self.reader.change(draft, item.name, computed=None, type=UNKNOWN)
@@ -183,7 +188,7 @@ class EntityCheck:
             return
         if len(columns) > 1 or columns[0].type.is_collection:
             what = "a reference of several parts" if len(columns) > 1 else f"a {columns[0].type.kind}"
-            self.report.add(node, f"'{item.name}' is {what}, which cannot have a default")
+            self.report.add(node, f"'{item.name}' is {what}, which cannot have a default; remove it")
             return
         word = field_draft.default[0]
         assert not isinstance(word, Group)
@@ -193,7 +198,9 @@ class EntityCheck:
             hint = ""
             if columns[0].type.kind == "enum":
                 hint = self.report.near(word.text, [name for name, _ in columns[0].type.values])
-            self.report.add(node, f"default of '{item.name}', which is {columns[0].type}: {error}{hint}")
+            self.report.add(
+                node, f"default of '{item.name}', which is {columns[0].type}: {error}{hint or such_as(columns[0].type)}"
+            )
             return
         self.reader.change(draft, item.name, default=value)
 
@@ -280,14 +287,18 @@ def _shape_problems(draft: Draft) -> list[str]:
             "skew": item.skew,
             "top": item.top,
         }
-        found += [f"'{item.name}' is computed, so it cannot be '{mark}'" for mark, value in marks.items() if value]
+        found += [
+            f"'{item.name}' is computed, so it cannot be '{mark}'; remove the mark"
+            for mark, value in marks.items()
+            if value
+        ]
         return found
     if item.now and kind not in ("timestamp", "date", "?"):
-        found.append(f"'now' is for timestamps and dates, and '{item.name}' is neither")
+        found.append(f"'now' is for timestamps and dates, and '{item.name}' is neither; remove the mark")
     if item.unique and item.type is not None and _not_unique(item.type):
-        found.append(f"'{item.name}' cannot be unique: a {kind} cannot be compared exactly")
+        found.append(f"'{item.name}' cannot be unique: {article(kind)} cannot be compared exactly; remove the mark")
     if item.optional is not None and kind in ("set", "list"):
-        found.append(f"'{item.name}' cannot be optional: a {kind} is never missing, only empty")
+        found.append(f"'{item.name}' cannot be optional: a {kind} is never missing, only empty; remove the mark")
     filled = [name for name, is_on in (("now", item.now), ("from", item.source), ("default", draft.default)) if is_on]
     if len(filled) > 1:
         found.append(f"'{item.name}' has both '{filled[0]}' and '{filled[1]}'; keep one")

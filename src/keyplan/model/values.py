@@ -175,10 +175,10 @@ def truncate(value: date, cut: str) -> date:
 def truncated_type(type: Type, cut: str) -> Type:
     """The type `truncate` gives; raises ValueError where the truncation makes no sense."""
     if type.kind not in ("date", "timestamp"):
-        raise ValueError(f"{cut}() needs a date or timestamp, not {type}")
+        raise ValueError(f"{cut}() needs a date or timestamp, not {type}; name another field")
     if cut in ("minute", "hour"):
         if type.kind == "date":
-            raise ValueError(f"a date has no {cut}")
+            raise ValueError(f"a date has no {cut}; use day, week, month or year")
         return Type("timestamp")
     return Type("date")
 

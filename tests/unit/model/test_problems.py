@@ -37,6 +37,19 @@ def test_messages_follow_the_house_rules() -> None:
                 assert not message[0].isupper(), message
 
 
+def test_nearly_every_message_says_what_to_do() -> None:
+    """Those that do not are about shapes, and show the right one."""
+    told = [
+        message
+        for path in FILES
+        for line in path.read_text().splitlines()
+        for message in line.split("  #! ")[1:]
+        if "; " not in message
+    ]
+    shapes = ("has to be ", "is not a ", "is written as ", "takes one ", "needs ", "names exactly ", "is a list of ")
+    assert [message for message in told if not any(shape in message for shape in shapes)] == []
+
+
 def test_a_problem_reads_as_file_line_and_message(tmp_path: Path) -> None:
     file = tmp_path / "shop.yaml"
     file.write_text("keyplan: 1\nentities:\n  User:\n    fields:\n      id: itn, key\n")

@@ -63,10 +63,11 @@ def test_a_large_file_is_not_read_as_a_whole(tmp_path: Path) -> None:
 
 
 def test_deep_nesting() -> None:
-    assert problems("[" * 200_000) == [(1, "nested deeper than 50 levels")]
-    assert problems("a: " + "{a: " * 60 + "}" * 60) == [(1, "nested deeper than 50 levels")]
+    told = "nested deeper than 50 levels; a model needs no more than six"
+    assert problems("[" * 200_000) == [(1, told)]
+    assert problems("a: " + "{a: " * 60 + "}" * 60) == [(1, told)]
     block = "".join(" " * depth + "a:\n" for depth in range(60))
-    assert problems(block) == [(51, "nested deeper than 50 levels")]
+    assert problems(block) == [(51, told)]
 
 
 def test_not_utf8() -> None:
@@ -119,7 +120,7 @@ def test_dicts_are_refused_with_their_path() -> None:
         (0, "entities.A.fields.x: unknown type or entity 'itn'; did you mean 'int'?"),
         (0, "entities.A.fields.y: a object has no place in a model; use text, numbers, lists and dicts"),
         (0, "entities.A.fields.y: there is nothing here; write something or leave the key out"),
-        (0, "the key 3 is not text"),
+        (0, "the key 3 is not text; put it in quotes"),
     ]
     assert str(caught.value).startswith("model: entities.A.fields.x: ")
 
@@ -127,5 +128,5 @@ def test_dicts_are_refused_with_their_path() -> None:
 def test_a_dict_that_holds_itself() -> None:
     data: dict[str, object] = {"keyplan": 1}
     data["entities"] = data
-    with pytest.raises(ModelError, match="nested deeper than 50 levels"):
+    with pytest.raises(ModelError, match="nested deeper than 50 levels; a model needs no more than six"):
         model_from(data)
