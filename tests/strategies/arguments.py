@@ -3,22 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from hypothesis import strategies as st
 
 from keyplan.model.entity import Entity, Field
+from keyplan.model.model import Model
 from keyplan.model.new_row import row_from_arguments
 from keyplan.model.pattern import Condition, Param
 from keyplan.model.types import Type
 from keyplan.model.write import Write
-from keyplan.reference import Database
-from keyplan.reference.tables import Row
+from keyplan.reference.database import Clock, Database
+from keyplan.reference.tables import Key, Row
 from tests.strategies.domains import TEXTS, chance, small, values
 
 
+class Scene(Database):
+    """What a program is drawn before: `reference`, and the keys of rows that are gone.
+
+    A reference to a row that was deleted, or that had expired before it came, is where copies go wrong.
+    """
+
+    def __init__(self, model: Model, clock: Clock) -> None:
+        super().__init__(model, clock)
+        self.seen: dict[str, dict[Key, None]] = {name: {} for name in model.entities}
+
+    def keys(self, entity: str) -> list[Key]:
+        """The keys of rows that are there or were there, in the order in which they came."""
+        self.seen[entity] |= dict.fromkeys(self.rows[entity])
+        return list(self.seen[entity])
+
+    def _begin(self) -> datetime:
+        for name in self.model.entities:
+            self.keys(name)  # before what has expired is forgotten
+        return super()._begin()
+
+
 @st.composite
-def call_arguments(draw: st.DrawFn, database: Database, name: str) -> dict[str, Any]:
+def call_arguments(draw: st.DrawFn, database: Scene, name: str) -> dict[str, Any]:
     """The keyword arguments of a pattern, write or transaction."""
     model = database.model
     if name in model.patterns:
@@ -37,7 +60,7 @@ def call_arguments(draw: st.DrawFn, database: Database, name: str) -> dict[str, 
     return found
 
 
-def _write_arguments(draw: st.DrawFn, database: Database, write: Write) -> dict[str, Any]:
+def _write_arguments(draw: st.DrawFn, database: Scene, write: Write) -> dict[str, Any]:
     if write.kind == "create":
         return draw(row_arguments(database, write.entity, children=write.children))
     if write.kind == "upsert":
@@ -56,7 +79,7 @@ def _write_arguments(draw: st.DrawFn, database: Database, write: Write) -> dict[
 
 def _arguments(
     draw: st.DrawFn,
-    database: Database,
+    database: Scene,
     entity: str,
     conditions: tuple[Condition, ...],
     params: Mapping[str, Type],
@@ -89,7 +112,7 @@ def _lonely(found: Mapping[str, Any], name: str) -> bool:
     return sum(other.startswith(f"{name}.") for other in found) == 1
 
 
-def _operand(draw: st.DrawFn, database: Database, entity: str, row: Row | None, condition: Condition) -> Any:
+def _operand(draw: st.DrawFn, database: Scene, entity: str, row: Row | None, condition: Condition) -> Any:
     type = database.model.column(entity, condition.path).type
     there: list[Any] = []
     if row is not None:
@@ -118,7 +141,7 @@ def _either(draw: st.DrawFn, there: list[Any], anything: st.SearchStrategy[Any])
 @st.composite
 def row_arguments(
     draw: st.DrawFn,
-    database: Database,
+    database: Scene,
     entity: str,
     children: Mapping[str, Mapping[str, Any]] | None = None,
     without: str | None = None,
@@ -148,7 +171,7 @@ def row_arguments(
     return found
 
 
-def keep_promises(database: Database, entity: str, arguments: dict[str, Any]) -> dict[str, Any]:
+def keep_promises(database: Scene, entity: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """The same arguments, with the `immutable` values of the row that they replace, if there is one."""
     about = database.model.entities[entity]
     frozen = [item.name for item in about.fields.values() if item.immutable]
@@ -170,11 +193,11 @@ def _may_be_left_out(item: Field) -> bool:
     return bool(item.optional or item.default is not None or item.now or item.source or is_collection)
 
 
-def _reference(draw: st.DrawFn, database: Database, entity: Entity, item: Field) -> Any:
-    """The key of a row that is there, or of none."""
+def _reference(draw: st.DrawFn, database: Scene, entity: Entity, item: Field) -> Any:
+    """The key of a row that is there or was there, or of none."""
     assert item.target is not None
     target = database.model.entities[item.target]
-    keys = list(database.rows[item.target])
+    keys = database.keys(item.target)
     if keys and not chance(draw, 4):
         key = draw(st.sampled_from(keys))
     else:

@@ -94,7 +94,8 @@ def _entity(draw: st.DrawFn, name: str, earlier: list[Sketch]) -> Sketch:
         _add_reference(draw, sketch, "r", draw(st.sampled_from(earlier)).name, optional=draw(st.booleans()))
     if chance(draw, 5):
         _add_reference(draw, sketch, "up", name, optional=True)
-    if chance(draw, 4):
+    passing = any(other.ttl for other in earlier if other.name in sketch.targets.values())
+    if chance(draw, 1 if passing else 4):
         _add_snapshot(draw, sketch, earlier)
     own = [one for one in sketch.fields if sketch.plain(one) in UNIQUE_TYPES and one not in sketch.key]
     if len(own) > 1 and chance(draw, 7):
@@ -175,6 +176,9 @@ def _add_snapshot(draw: st.DrawFn, sketch: Sketch, earlier: list[Sketch]) -> Non
 
 
 def _add_ttl(draw: st.DrawFn, sketch: Sketch) -> None:
+    """Most rows live for ever; those that do not may have expired before they come."""
+    if chance(draw, 5):
+        sketch.fields["seen"] = ["timestamp", *draw(st.sampled_from([["optional 50%"], ["now"], []]))]
     moments = [name for name, parts in sketch.fields.items() if parts[0] == "timestamp"]
     choices: list[str | None] = [None, None, None, None, "1h"]
     choices += [f"30m since {name}" for name in moments]

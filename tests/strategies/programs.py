@@ -19,7 +19,7 @@ from keyplan.errors import ArgumentError, ConflictError
 from keyplan.model.load import parse_model
 from keyplan.model.model import Model
 from keyplan.reference import Database
-from tests.strategies.arguments import call_arguments, keep_promises, row_arguments
+from tests.strategies.arguments import Scene, call_arguments, keep_promises, row_arguments
 from tests.strategies.domains import START
 from tests.strategies.models import models
 
@@ -168,7 +168,7 @@ def _call(database: Database, name: str, arguments: Mapping[str, Any], cursor: A
 @st.composite
 def rows(draw: st.DrawFn, model: Model, most: int = 14) -> list[tuple[str, dict[str, Any]]]:
     """Rows that load without a conflict, those of referenced entities mostly first."""
-    database = Database(model, Clock())
+    database = Scene(model, Clock())
     kept: list[tuple[str, dict[str, Any]]] = []
     for _ in range(draw(st.integers(0, most))):
         name = draw(st.sampled_from(list(model.entities)))
@@ -187,7 +187,7 @@ def operations(
 ) -> list[Operation]:
     """Calls one after another, each drawn with the rows before its eyes."""
     clock = Clock()
-    database = Database(model, clock)
+    database = Scene(model, clock)
     database.load(loaded)
     paged = {pattern.name for pattern in model.patterns.values() if pattern.kind == "find" and pattern.page is not None}
     reads, changes = list(model.patterns), [*model.writes, *model.transactions]
