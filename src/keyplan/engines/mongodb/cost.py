@@ -177,7 +177,9 @@ def written(work: TouchWork) -> dict[str, float]:
             # Copies that are read through an index stand in its documents, which are rewritten when they change.
             size = copies + facts.row_bytes
             found["rewrite"] = (work.puts + work.moves) * copies + work.patches * size
-            found |= {"write": work.patches, "update": work.patches}
+            # Rows that they are copied from are touched in the same transaction, so that none is out of date at once.
+            changed = work.patches + work.checks
+            found |= {"write": changed, "update": changed}
         return found
     changed = work.puts + work.patches + 2 * work.moves + work.deletes + work.adds + work.checks
     if work.inside:

@@ -90,7 +90,16 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     behind = any(path_of(part.path, model, view.entity).roles for part in view.parts)
     if whole or behind or any(condition.path.roles for condition in view.where):
         return view
+    keys = {*here.key, *(part.path for part in view.parts)}
+    if _embeddable(model, view.entity) and set(view.holds) <= keys:
+        return view  # where rows are embedded there is no collection of theirs that could have an index
     return Rejection("an index on the entity's own collection finds its rows, at no copy of them")
+
+
+def _embeddable(model: Model, entity: str) -> bool:
+    """Whether rows may be embedded in those that they refer to."""
+    roles = (role for other in model.entities.values() for role in other.roles.values())
+    return any(role.many and role.entity == entity and role.most for role in roles)
 
 
 def _index(model: Model, view: View) -> View | Rejection:
