@@ -64,8 +64,8 @@ class _Maker:
 
     def make(self) -> Pipeline:
         pattern = self.pattern
-        view, at = self.design.homes[pattern.entity]
-        self.place = self.places.places[view, tuple(at)]
+        view, at = self._source()
+        self.place = self.places.places[view, at]
         self.root = self.places.places[view, ()]
         early = [c for c in pattern.where if not self._needs_lookup(c)]
         late = [c for c in pattern.where if c not in early]
@@ -89,6 +89,20 @@ class _Maker:
         if pattern.limit is not None and pattern.group:
             self.stages.append({"$limit": pattern.limit})
         return Pipeline(self.root.collection, self.stages, tuple(pattern.params))
+
+    def _source(self) -> tuple[str, tuple[str, ...]]:
+        """Where the rows are read: inside their parents' documents, if they stand there whole and parents are asked."""
+        pattern = self.pattern
+        paths = {condition.path for condition in pattern.where} | {group.path for group in pattern.group}
+        paths = paths.union(*(term_paths(compute.term) for compute in pattern.compute))
+        stored = set(self.model.entities[pattern.entity].stored)
+        for (view, at), place in self.places.places.items():
+            if at and place.entity == pattern.entity and stored <= set(place.slots):
+                parent = self.model.entities[self.places.places[view, ()].entity].roles[at[-1]].field
+                if any(path.roles[:1] == (parent,) for path in paths):
+                    return view, at
+        home, inside = self.design.homes[pattern.entity]
+        return home, tuple(inside)
 
     # fields
 
