@@ -122,7 +122,7 @@ class Assembly:
         bases = {}
         for name, view in self.chosen.items():
             home = self.homes[view.entity]
-            if kinds[view.kind].local:
+            if kinds[view.kind].local or kinds[view.kind].inside:
                 able = bases_of(self.model, kinds, view, self.chosen.values())
                 bases[name] = home if home in able else able[0]
             elif kinds[view.kind].kept_by_engine:
@@ -237,7 +237,7 @@ class Assembly:
     def _children(self, entity: str, role: str, select: Select) -> Select:
         """What is taken of embedded children: what is selected, and what fetching the rest needs."""
         child = self.model.entities[self.model.entities[entity].roles[role].entity]
-        columns = {*select.columns, *child.key}
+        columns = {*select.columns, *child.key, *(term.path.column for term in select.order)}
         for name in select.roles:
             step = child.roles[name]
             if not step.many:

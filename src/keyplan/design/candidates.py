@@ -288,6 +288,8 @@ class Candidates:
                 continue  # an engine that keeps it sees the row alone
             if kind.local and not self._is_local(kind, shape, needs):
                 continue
+            if kind.inside and (not self._is_owned(entity) or len(partition) != 1 or shape.where):
+                continue  # rows inside others are found by one column
             if kind.holds_all:
                 if all(not path_of(part.path, model, entity).roles for part in (*partition, *sort)):
                     probe = View("", entity, kind.name, partition, sort, (), (), shape.where)
@@ -314,6 +316,11 @@ class Candidates:
                     continue
                 holds = held_paths(model, entity, set(held))
                 self._add(View("", entity, kind.name, partition, sort, holds, (), shape.where))
+
+    def _is_owned(self, entity: str) -> bool:
+        """Whether the key has a reference in it, to a row that this one may be inside of."""
+        here = self.model.entities[entity]
+        return any(not role.many and set(role.columns) <= set(here.key) for role in here.roles.values())
 
     def _covering(self, view: View, keys: set[str], needs: list[Need]) -> Iterator[tuple[Part, ...]]:
         """Per need that the key can answer: all that it wants besides, as parts behind the key that only cover it.
@@ -401,18 +408,19 @@ class Candidates:
         for kind in self.own:
             for roles in sets if kind.embeds else ():
                 for copied in (False, True):
-                    embeds = tuple(self._embed(entity, role, needs, copied) for role in roles)
+                    embeds = tuple(self._embed(kind, entity, role, needs, copied) for role in roles)
                     holds = held_paths(model, entity, {*here.stored, *(copies if copied else ())})
                     partition, sort = (parts, ()) if kind.partitioned else ((), parts)
                     self._add(View("", entity, kind.name, partition, sort, holds, embeds))
 
-    def _embed(self, entity: str, name: str, needs: list[Need], copied: bool) -> Embed:
+    def _embed(self, kind: Kind, entity: str, name: str, needs: list[Need], copied: bool) -> Embed:
+        """The children under their parent, in the order that is asked for; inside one value there is none to keep."""
         role = self.model.entities[entity].roles[name]
         child = self.model.entities[role.entity]
         order: tuple[Part, ...] = ()
         for need in needs:
             for tree in need.trees:
-                if tree.role == name and tree.select.order:
+                if tree.role == name and tree.select.order and not kind.one_value:
                     # A row that lacks a part of the key would have no entry at all.
                     order = tuple(
                         Part(str(term.path))

@@ -1,4 +1,8 @@
-"""Local views: another order of the entries of a view of ours, under the same partition, kept by the engine."""
+"""Views that the engine keeps over certain views of ours only.
+
+*Local* ones are another order of the entries of a view, under the same partition; those *inside* find rows that are
+embedded in others by one of their columns.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +21,21 @@ Base = tuple[str, tuple[str, ...]]
 
 
 def bases_of(model: Model, kinds: Mapping[str, Kind], local: View, views: Iterable[View]) -> list[Base]:
-    """The homes over whose entries a local view can be kept: whole rows under the same partition."""
+    """The homes over whose entries a local view can be kept, whole rows under the same partition; and the embeds over
+    whose rows one inside can be kept, in the order that its key ends with."""
+    if kinds[local.kind].inside:
+        return list(_embeds(model, local, views))
     same = (base for base, partition in _homes(model, kinds, local.entity, views) if partition == local.partition)
     return list(same)
+
+
+def _embeds(model: Model, inside: View, views: Iterable[View]) -> Iterator[Base]:
+    for view in views:
+        for embed in view.embeds:
+            if embed.entity == inside.entity and inside.entity in homes_inside(model, view):
+                above = child_view(model, view, (embed.role,)).partition
+                if inside.sort == (*above, *embed.sort):
+                    yield (view.name, (embed.role,))
 
 
 def _homes(
@@ -46,8 +62,8 @@ def under_partitions(model: Model, kinds: Mapping[str, Kind], local: View, views
 
 
 def base_rows(model: Model, kinds: Mapping[str, Kind], views: Mapping[str, View]) -> Iterator[LinearRow]:
-    """No local view without a base."""
+    """No view without a base."""
     for name, view in views.items():
-        if kinds[view.kind].local:
+        if kinds[view.kind].local or kinds[view.kind].inside:
             bases = bases_of(model, kinds, view, views.values())
             yield LinearRow({name: 1.0, **{base: -1.0 for base, _ in bases}}, high=0.0)

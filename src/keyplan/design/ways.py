@@ -262,7 +262,8 @@ class Ways:
         embeds = {embed.role: embed for embed in (at or found.view).embeds}
         for tree in need.trees:
             embed = embeds.get(tree.role)
-            if embed is None or embed.limit is not None:
+            ordered = embed is not None and not any(term.path.roles for term in tree.select.order)
+            if embed is None or embed.limit is not None or not ordered:
                 extras.append(Extra(tree.role, "children", self._child_rows(need, tree), rows, (), tree.select))
                 continue
             under = self._under(need, tree.role, tree.select, embed, rows)

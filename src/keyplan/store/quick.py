@@ -30,7 +30,7 @@ def quick_read(read: Read, port: Port) -> Quick | None:
     if read.unserved is not None or pattern.kind != "find" or read.binder.groups:
         return None
     node = read.node
-    if not isinstance(node, SearchNode) or node.drops or node.repeats:
+    if not isinstance(node, SearchNode) or node.drops or node.repeats or node.families:
         return None
     if not (node.spans.single if pattern.one else read.sorted):
         return None

@@ -6,8 +6,9 @@ leaves too few rows, the span is topped up from where it ended.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import ceil
 from typing import Any
 
@@ -15,14 +16,14 @@ from keyplan.engines.base import Ask, Codec, Kind, Proc, Span
 from keyplan.errors import DesignError
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
-from keyplan.model.pattern import Outer
+from keyplan.model.pattern import Order, Outer
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Search
 from keyplan.plan.view import View
 from keyplan.store.expiry import compile_alive
 from keyplan.store.filter import Call, Holds, Row, compile_filter
 from keyplan.store.keys import Key, key_of
-from keyplan.store.order import Position, position_of, sort_rows
+from keyplan.store.order import Position, position_of, sort_rows, total
 from keyplan.store.spans import Spans
 
 MOST_AT_ONCE = 1000
@@ -76,6 +77,8 @@ class SearchNode:
             )
         )
         self.drops = self.filter is not None or self.alive is not None
+        self.families = list(_families(model, self.entity, view, search))
+        """Embedded children that are wanted in another order than the one they are kept in, or not all of them."""
         repeated = any(part.cut in ("each", "words") for part in key.parts[len(self.spans.fixed) :])
         self.repeats = tuple(model.entities[self.entity].key) if repeated else ()
         """The key, where one row may be found more than once."""
@@ -102,7 +105,20 @@ class SearchNode:
         after: Sequence[Position | None] | None = None,
         limit: int | None = None,
     ) -> Proc[list[list[Row]]]:
-        """The rows for each outer row."""
+        """The rows for each outer row, their embedded children as they are wanted."""
+        lists = yield from self.found(call, outers, after, limit)
+        for role, order, most in self.families:
+            for row in chain.from_iterable(lists):
+                row[role] = sort_rows(row[role], order)[:most]
+        return lists
+
+    def found(
+        self,
+        call: Call,
+        outers: Sequence[Mapping[str, Any]],
+        after: Sequence[Position | None] | None,
+        limit: int | None,
+    ) -> Proc[list[list[Row]]]:
         if len(outers) == 1 and not self.drops and not self.repeats:
             spans = self.spans.spans(call, outers[0])
             if len(spans) == 1:
@@ -321,3 +337,19 @@ def distinct(rows: list[Row], key: Sequence[str]) -> list[Row]:
     for row in rows:
         seen.setdefault(tuple(row[column] for column in key), row)
     return list(seen.values())
+
+
+def _families(
+    model: Model, entity: str, view: View, search: Search
+) -> Iterator[tuple[str, tuple[Order, ...], int | None]]:
+    """Per role of `along`, the order to sort by, empty if the children come in it, and how many are wanted."""
+    for role, select in search.along.items():
+        step = model.entities[entity].roles[role]
+        embed = view.embed_at((*search.at, role))
+        assert embed is not None
+        order = total(model.entities[step.entity], select.order)
+        wanted = [(str(term.path), term.descending) for term in order if str(term.path) not in step.columns]
+        if wanted == [(part.path, part.descending) for part in embed.sort]:
+            order = ()
+        if order or select.limit is not None:
+            yield role, order, select.limit

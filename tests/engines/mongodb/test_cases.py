@@ -57,6 +57,14 @@ def test_an_order_is_one_document_with_its_items_and_its_address() -> None:
     assert {"ship_street", "ship_city"} <= set(design.views[design.homes["Order"][0]].holds)
 
 
+def test_embedded_items_are_found_by_product_through_an_index_over_the_array() -> None:
+    _, design = designed("shop")
+    found = [view for view in design.views.values() if view.kind == "elements"]
+    assert [(view.entity, view.partition[0].path, view.base) for view in found] == [
+        ("Item", "product", design.homes["Order"][0])
+    ]
+
+
 def test_placing_an_order_writes_one_document_for_it() -> None:
     """The parent and its items are one insert; what is kept besides for other patterns makes it a transaction."""
     _, design = designed("shop")

@@ -19,6 +19,7 @@ KINDS = {
     "collection": Kind(
         "collection", partitioned=False, embeds=True, one_value=True, measures=("count", "sum", "min", "max")
     ),
+    "elements": Kind("elements", kept_by_engine=True, holds_all=True, inside=True),
     "index": Kind("index", kept_by_engine=True, holds_all=True, copies=True, partitioned=False, unique=True),
     # An index over the words of texts, which the documents carry as an array that we make.
     "words": Kind("words", kept_by_engine=True, composed=True, holds_all=True, copies=True, partitioned=False),

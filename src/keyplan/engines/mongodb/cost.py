@@ -78,7 +78,8 @@ class MongoCosts(CostModel):
         return entry_bytes(view, facts, at)
 
     def read(self, work: Work) -> Cost:
-        amounts, worst = examined(work), examined(work, most=True)
+        together = self._together(work.view) if work.view.kind == "elements" else 1.0
+        amounts, worst = examined(work, together), examined(work, together, most=True)
         prices = vars(self.coefficients)
         micros = sum(prices[name] * amount for name, amount in amounts.items())
         trips = 1.0 if work.get else max(1.0, ceil(work.most_entries / CHUNK))
@@ -86,6 +87,13 @@ class MongoCosts(CostModel):
         p99 += sum(prices[name] * amount for name, amount in worst.items()) / 1000
         units = {"documents": amounts.get("document", 0.0), "keys": amounts.get("key", 0.0)}
         return Cost(micros / 1000, units, p99)
+
+    def _together(self, view: View) -> float:
+        """How many rows of an entity its parents have on average: what comes along with each that is found inside."""
+        here = self.model.entities[view.entity]
+        owners = (role for role in here.roles.values() if not role.many and set(role.columns) <= set(here.key))
+        parents = [self.model.entities[role.entity].count for role in owners]
+        return max(1.0, here.count / min(max(count, 1.0) for count in parents)) if parents else 1.0
 
     def touch(self, work: TouchWork) -> Cost:
         amounts = written(work)
@@ -112,11 +120,12 @@ class MongoCosts(CostModel):
         return entries <= SCAN_ROWS
 
     def couplings(self, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Couplings:
-        """At most 64 indexes on a collection; and an index is over documents of its own entity, so that rows which are
-        embedded in others have none unless they have a collection besides."""
+        """At most 64 indexes on a collection; and all but those over elements are over documents of their own entity, so
+        that rows which are embedded in others have none unless they have a collection besides."""
         rows = []
-        for name in dict.fromkeys(view.entity for view in views if view.kind != "collection"):
-            indexes = [view.name for view in views if view.kind != "collection" and view.entity == name]
+        kinds = ("index", "words")
+        for name in dict.fromkeys(view.entity for view in views if view.kind in kinds):
+            indexes = [view.name for view in views if view.kind in kinds and view.entity == name]
             if len(indexes) > LIMITS.indexes - 2:
                 rows.append(LinearRow(dict.fromkeys(indexes, 1.0), high=float(LIMITS.indexes - 2)))
             embedding = [view.name for view in views if any(embed.entity == name for embed in view.embeds)]
@@ -137,8 +146,11 @@ class MongoCosts(CostModel):
         return [f"'{view.name}' embeds {count:.0f} '{chain}' on average" for chain, count in many.items()]
 
 
-def examined(work: Work, *, most: bool = False) -> dict[str, float]:
-    """What a search does on the server, in units of the coefficients; `most`: the slowest call."""
+def examined(work: Work, together: float = 1.0, *, most: bool = False) -> dict[str, float]:
+    """What a search does on the server, in units of the coefficients; `most`: the slowest call.
+
+    `together`: the rows that come along with each one, because they are in the same document.
+    """
     view, facts = work.view, work.facts
     per_request = work.most_entries if most else work.entries
     if work.at:
@@ -163,7 +175,9 @@ def examined(work: Work, *, most: bool = False) -> dict[str, float]:
         returned += entry_bytes(view, facts, tuple(chain.split("."))) * many
     if fetched:
         found["document"] = entries
-    found["byte"] = entries * returned
+    if together > 1:
+        found["element"] = entries * together
+    found["byte"] = entries * returned * together
     return found
 
 

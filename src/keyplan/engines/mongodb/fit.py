@@ -66,6 +66,8 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
         return Rejection("a replica set needs no shards; a sharded cluster has its own")
     if len(view.parts) > LIMITS.index_fields:
         return Rejection(f"a key has at most {LIMITS.index_fields} fields")
+    if view.kind == "elements":
+        return _elements(model, view)
     if view.kind != "collection":
         return _index(model, view)
     here = model.entities[view.entity]
@@ -114,6 +116,19 @@ def _index(model: Model, view: View) -> View | Rejection:
         return Rejection("an index is over the fields of its own documents")
     if any(condition.op not in ("=", "present", "missing") or condition.cut for condition in view.where):
         return Rejection("a partial index tests equality and presence")
+    return view
+
+
+def _elements(model: Model, view: View) -> View | Rejection:
+    """An index over one field of the elements of an array: they are found by its value, parent by parent."""
+    plain = all(part.cut is None and not part.descending for part in view.parts)
+    (first,) = view.partition
+    if not plain or path_of(first.path, model, view.entity).roles:
+        return Rejection("an index over an array is over a field of its elements")
+    if not model.entities[view.entity].columns[first.path].type.is_ordered:
+        return Rejection("an index over an array is over single values of its elements")
+    if tuple(part.path for part in view.sort) != model.entities[view.entity].key:
+        return Rejection("what an index over an array finds is in the order of the key")
     return view
 
 

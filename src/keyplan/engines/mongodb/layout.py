@@ -113,6 +113,8 @@ class Index:
     partial: dict[str, Any]
     """The condition of a partial index, which every query through it repeats."""
     unique: bool = False
+    inner: Place | None = None
+    """Over the elements of an array: their place."""
 
     @property
     def keys(self) -> list[tuple[str, int]]:
@@ -171,9 +173,8 @@ def arrange(
     for view, structure in listed:
         if view.base:
             base = places[view.base, _base_at(views, homes, view)]
-            if base.at:
-                raise UnsupportedError(f"view '{view.name}': an index over embedded rows is not possible here")
-            made = _index(model, view, structure, base)
+            made = _over_elements(view, structure, base, places) if base.at else _index(model, view, structure, base)
+            base = made.place
             same = next((one for one in base.indexes if one.is_like(made)), None)
             if same is not None:  # two views that come to one index: MongoDB has it once
                 made.name = same.name
@@ -330,6 +331,20 @@ def _words(place: Place, part: Part) -> Slot:
         name += "_"
     place.words[name] = paths
     return Slot(part_name(part), name, Type("string"), nullable=False)
+
+
+def _over_elements(
+    view: View, structure: Structure, inner: Place, places: Mapping[tuple[str, tuple[str, ...]], Place]
+) -> Index:
+    """An index over a field of an array's elements, and the parent's `_id` behind it."""
+    if view.kind != "elements" or tuple(part.path for part in view.sort) != tuple(slot.path for slot in inner.key):
+        raise UnsupportedError(
+            f"view '{view.name}': rows inside others are found by one field, in the order of the key"
+        )
+    slot = inner.slots[view.partition[0].path]
+    field = Slot(slot.path, f"{inner.array}.{slot.field}", slot.type, nullable=False)
+    parts = (KeyPart(field), KeyPart(Slot(ID, ID, Type("string"), nullable=False)))
+    return Index(view, structure.name, places[inner.view.name, ()], parts, {}, inner=inner)
 
 
 def _condition(view: View, slot: Slot, condition: Condition) -> dict[str, Any]:

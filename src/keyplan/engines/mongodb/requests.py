@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keyplan.engines.base import Answer, Ask, Codec, Direct, Reader, Reply, Request, Row, Span
+from keyplan.engines.mongodb.elements import ElementReader
 from keyplan.engines.mongodb.embedded import EmbeddedReader
 from keyplan.engines.mongodb.filters import FieldFilter, IdFilter
 from keyplan.engines.mongodb.layout import ID_INDEX, Index, Layout, Place, layout
@@ -228,6 +229,8 @@ class MongoCodec(Codec):
         if search.at:
             return EmbeddedReader(self.layout.places[search.view, search.at], search)
         index = self.layout.indexes.get(search.view)
+        if index is not None and index.inner is not None:
+            return ElementReader(index.inner, index, search)
         place = index.place if index is not None else self.layout.places[search.view, ()]
         return MongoReader(place, index, search)
 

@@ -40,6 +40,8 @@ class _Find:
         self.index: Index | None = places.indexes.get(search.view)
         place = self.index.place if self.index is not None else places.places[search.view, ()]
         self.inner: Place | None = places.places[search.view, search.at] if search.at else None
+        if self.index is not None:
+            self.inner = self.index.inner
         self.place: Place = place
         self.filter: Document = dict(self.index.partial) if self.index is not None else {}
         self.later: list[Condition] = list(search.filter)
@@ -51,6 +53,7 @@ class _Find:
             tried = {"contains": f"each({named})", "search": f"words({named})"}.get(condition.op, named)
             slot = by_path.get(tried) or seen.slots.get(named)
             inside = self.inner is not None and slot is not None and slot.field.partition(".")[0] != ID
+            inside = inside and tried not in by_path
             if slot is None or inside:
                 self.later.append(condition)
             else:
@@ -74,7 +77,7 @@ class _Find:
             fields = [name if name.partition(".")[0] == ID else f"{self.inner.array}.{name}" for name in fields]
         fields += [place.children[role].array for role in search.along if role in place.children]
         projection = dict.fromkeys(fields, 1)
-        method = "find" if self.ranged and self.inner is None else "findOne"
+        method = "find" if self.ranged and (self.inner is None or self.index is not None) else "findOne"
         text = f"db.{place.collection}.{method}({self.shown(self.filter)}, {self.shown(projection)})"
         text = "\n".join(wrap(text, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False))
         if method == "find":
