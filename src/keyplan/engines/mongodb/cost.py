@@ -120,7 +120,7 @@ class MongoCosts(CostModel):
         return entries <= SCAN_ROWS
 
     def couplings(self, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Couplings:
-        """At most 64 indexes on a collection; and all but those over elements are over documents of their own entity, so
+        """At most 64 indexes on a collection; all but those over elements are over documents of their own entity, so
         that rows which are embedded in others have none unless they have a collection besides."""
         rows = []
         kinds = ("index", "words")

@@ -27,7 +27,7 @@ class ElementReader(EmbeddedReader):
         self._projection[self._field] = 1
         self._projection.pop(place.array, None)
 
-    def ask(self, spans: Sequence[Span], limit: int | None, *, strong: bool) -> list[Ask]:
+    def ask(self, spans: Sequence[Span], limit: int | None, *, strong: int) -> list[Ask]:
         way = -1 if self._descending else 1
         asks: list[Ask] = []
         for number, span in enumerate(spans):
