@@ -19,11 +19,12 @@ Keyplan = Callable[..., Result]
 def keyplan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Keyplan:
     """Runs a command line in an empty directory; `stdin=` is what it reads there."""
     monkeypatch.chdir(tmp_path)
+    return run_keyplan
 
-    def run(*arguments: str, stdin: str = "") -> Result:
-        return CliRunner().invoke(main, list(arguments), input=stdin)
 
-    return run
+def run_keyplan(*arguments: str, stdin: str = "") -> Result:
+    """Runs a command line where we are."""
+    return CliRunner().invoke(main, list(arguments), input=stdin)
 
 
 def assert_fails(result: Result, *lines: str) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
 
 import keyplan as api
-from tests.cli.conftest import EXAMPLES, Keyplan, assert_fails
+from tests.cli.conftest import EXAMPLES, Keyplan, assert_fails, run_keyplan
 
 URL = "sqlite:shop.db"
 ROW = '["Product", {"sku": "A1", "name": "L", "description": "", "category": "home", "price": 19.90, "stock": 3}]'
@@ -22,15 +23,27 @@ PRODUCTS = """\
 """
 
 
-@pytest.fixture
-def shop(keyplan: Keyplan) -> str:
-    """The shop with two products and a user; its user's id."""
-    Path("shop.yaml").write_text((EXAMPLES / "shop.yaml").read_text())
-    assert keyplan("apply", "shop.yaml", URL, "--yes").exit_code == 0
-    assert keyplan("load", "shop.yaml", URL, "-", stdin=PRODUCTS).stdout == "loaded 2 rows\n"
-    registered = keyplan("run", "shop.yaml", URL, "register", "email=ann@example.com", "name=Ann", "--format", "json")
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The shop with two products and a user, and that user's id; made once, because designing takes long."""
+    home = tmp_path_factory.mktemp("shop")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        Path("shop.yaml").write_text((EXAMPLES / "shop.yaml").read_text())
+        assert run_keyplan("apply", "shop.yaml", URL, "--yes").exit_code == 0
+        assert run_keyplan("load", "shop.yaml", URL, "-", stdin=PRODUCTS).stdout == "loaded 2 rows\n"
+        call = ("run", "shop.yaml", URL, "register", "email=ann@example.com", "name=Ann", "--format", "json")
+        registered = run_keyplan(*call)
     assert registered.exit_code == 0, registered.output
     user: str = json.loads(registered.stdout)["user_id"]
+    return home, user
+
+
+@pytest.fixture
+def shop(keyplan: Keyplan, built: tuple[Path, str]) -> str:
+    """The shop with two products and a user, in the directory of the test; its user's id."""
+    home, user = built
+    shutil.copytree(home, ".", dirs_exist_ok=True)
     return user
 
 

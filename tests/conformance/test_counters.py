@@ -143,3 +143,31 @@ def test_counters_are_kept_where_rows_are_many(reads: Pair, size: str) -> None:
             assert any("." in part.path and part.cut == "day" for part in parts)
         assert any(part.or_missing for part in parts)
         assert any(part.path == "order.buyer.land" and not part.or_missing for part in parts)
+
+
+def test_a_maximum_by_the_parts_of_a_reference_in_another_order(both: Both) -> None:
+    """A range over the first part of a composite reference: its groups are not those of the reference."""
+    model = """
+entities:
+  Cat:
+    count: 30M
+    key: [k, l]
+    fields: { k: int, l: int }
+  Dog:
+    count: 30M
+    key: [cat.k, n]
+    fields: { cat: "Cat, as dogs", n: int }
+patterns:
+  most: { from: Dog, compute: { n: count(), most: max(n) }, where: "cat.k <= 2 and cat.l = :l", rate: 300/s }
+writes:
+  make: { create: Dog, rate: 0.01/s }
+  drop: { delete: Dog, where: "cat.k = :k and n = :n", rate: 0.01/s }
+"""
+    pair = both(model)
+    for k, n in ((1, 5), (2, 7), (3, 9)):
+        pair.same("make", cat=(k, 1), n=n)
+    if pair.serves("most"):
+        assert pair.same("most", l=1) == {"n": 2, "most": 7}
+        pair.same("drop", k=2, n=7)
+        assert pair.same("most", l=1) == {"n": 1, "most": 5}
+    pair.verified()

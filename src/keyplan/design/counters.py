@@ -84,7 +84,11 @@ def _expires_on_the_way(model: Model, entity: str, path: Path) -> bool:
 
 def _is_by_reference(model: Model, need: Need) -> bool:
     """Whether the groups are those of one reference: then the rows of a group can be read again after a delete."""
-    columns = tuple(str(condition.path) for condition in need.given)
+    # What is fixed comes first in the key of the groups, as in `_parts`; a truncation is not the reference's own value.
+    given = sorted(need.given, key=lambda condition: condition.op not in ("=", "in"))
+    if any(condition.cut for condition in given):
+        return False
+    columns = tuple(str(condition.path) for condition in given)
     by_role = any(not role.many and role.columns == columns for role in model.entities[need.entity].roles.values())
     return by_role and need.fold is not None and not need.fold.group
 

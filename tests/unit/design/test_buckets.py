@@ -161,6 +161,7 @@ for size, rate in (("100", "1000/s"), ("100", "1/h"), ("10", "10/s")):
 """
 
 
+@pytest.mark.thorough
 def test_two_processes_make_the_same_document() -> None:
     command = [sys.executable, "-c", DESIGN_IT]
     path = os.pathsep.join((str(ROOT), str(ROOT / "src")))

@@ -23,6 +23,7 @@ def test_a_design_costs_what_it_says(name: str, engine: str) -> None:
     assert price.value == pytest.approx(found.objective.value, rel=1e-9)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("engine", BUILTIN)
 @pytest.mark.parametrize("name", ["shop", "hotel"])
 def test_keeping_the_best_design_changes_nothing(name: str, engine: str) -> None:

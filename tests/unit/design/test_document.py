@@ -40,6 +40,7 @@ def validator() -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(schema)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "engine"), PLACES)
 def test_every_document_is_as_the_schema_says(
     validator: jsonschema.Draft202012Validator, name: str, engine: str

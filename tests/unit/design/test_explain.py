@@ -18,6 +18,7 @@ from tests.unit.design.support import PLACES, designed, example, notes
 SQLITE = get_engine("sqlite")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "engine"), PLACES)
 def test_everything_but_structures_can_be_explained(name: str, engine: str) -> None:
     model, found, here = example(name), designed(name, engine), get_engine(engine)

@@ -38,6 +38,7 @@ def test_pruned_is_as_cheap_as_unpruned(engine: str, model: Model) -> None:
     assert pruned == pytest.approx(whole, rel=1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "engine"), PLACES)
 def test_examples_lose_views_and_no_money(name: str, engine: str) -> None:
     pruned, whole, dropped = values(example(name), engine)

@@ -35,12 +35,14 @@ def loads_or_complains(text: str) -> None:
         assert lines == sorted(lines)
 
 
+@pytest.mark.thorough
 @given(st.text(max_size=200))
 @settings(max_examples=150, deadline=None)
 def test_any_text(text: str) -> None:
     loads_or_complains(text)
 
 
+@pytest.mark.thorough
 @given(st.data())
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.large_base_example, HealthCheck.too_slow])
 def test_mutated_models(data: st.DataObject) -> None:
@@ -101,6 +103,7 @@ tree = st.recursive(
 )
 
 
+@pytest.mark.thorough
 @given(st.data())
 @settings(max_examples=300, deadline=None)
 def test_any_tree_in_any_place(data: st.DataObject) -> None:
