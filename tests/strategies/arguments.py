@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +13,7 @@ from keyplan.model.model import Model
 from keyplan.model.new_row import row_from_arguments
 from keyplan.model.pattern import Condition, Param
 from keyplan.model.types import Type
-from keyplan.model.write import Write
+from keyplan.model.write import Children, Write
 from keyplan.reference.database import Clock, Database
 from keyplan.reference.tables import Key, Row
 from tests.strategies.domains import TEXTS, chance, small, values
@@ -25,14 +25,37 @@ class Scene(Database):
     A reference to a row that was deleted, or that had expired before it came, is where copies go wrong.
     """
 
-    def __init__(self, model: Model, clock: Clock) -> None:
+    def __init__(self, model: Model, clock: Clock, *, passing: bool = False) -> None:
         super().__init__(model, clock)
+        self.passing = passing
+        """Whether rows that had expired before they came are pointed at and copied from, too."""
         self.seen: dict[str, dict[Key, None]] = {name: {} for name in model.entities}
 
     def keys(self, entity: str) -> list[Key]:
         """The keys of rows that are there or were there, in the order in which they came."""
         self.seen[entity] |= dict.fromkeys(self.rows[entity])
         return list(self.seen[entity])
+
+    def load(self, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> int:
+        listed = list(rows)
+        count = super().load(listed)
+        for entity, arguments in listed:
+            self._note(entity, arguments, {})
+        return count
+
+    def write(self, name: str, /, **arguments: Any) -> Any:
+        answer = super().write(name, **arguments)
+        write = self.model.writes[name]
+        if write.kind in ("create", "upsert"):
+            self._note(write.entity, arguments, write.children)
+        return answer
+
+    def _note(self, entity: str, arguments: Mapping[str, Any], children: Children) -> None:
+        """Remembers a row that may have expired before it came, and so never was among the rows."""
+        if not self.passing:
+            return
+        new = row_from_arguments(self.model, "scene", entity, arguments, now=self.clock(), children=children)
+        self.seen[entity][new.key(self.model.entities[entity])] = None
 
     def _begin(self) -> datetime:
         for name in self.model.entities:
@@ -152,8 +175,11 @@ def row_arguments(
     for item in about.fields.values():
         if item.computed is not None or item.name == without:
             continue
-        if not _in_key(about, item) and _may_be_left_out(item) and draw(st.booleans()):
-            continue
+        if not _in_key(about, item) and _may_be_left_out(item):
+            copied = database.passing and item.source is not None
+            given = chance(draw, 3) if copied else not draw(st.booleans())
+            if not given:
+                continue
         if item.optional is not None and chance(draw, 2):
             found[item.name] = None
         elif item.target is not None:

@@ -61,9 +61,9 @@ class Sketch:
 
 
 @st.composite
-def models(draw: st.DrawFn, most_entities: int = 4) -> str:
+def models(draw: st.DrawFn, most_entities: int = 4, passing: bool = False) -> str:
     """The text of a valid model."""
-    data: dict[str, Any] = {"keyplan": 1, "name": "generated", "entities": draw(entities(most_entities))}
+    data: dict[str, Any] = {"keyplan": 1, "name": "generated", "entities": draw(entities(most_entities, passing))}
     model = model_from(data)
     data["patterns"] = draw(patterns(model))
     data["writes"] = draw(writes(model))
@@ -74,12 +74,14 @@ def models(draw: st.DrawFn, most_entities: int = 4) -> str:
 
 
 @st.composite
-def entities(draw: st.DrawFn, most: int) -> dict[str, Any]:
+def entities(draw: st.DrawFn, most: int, passing: bool = False) -> dict[str, Any]:
     """The `entities` section."""
     count = draw(st.sampled_from([1, 2, 2, 3, 3, 4][: most + 2]))
     sketches: list[Sketch] = []
     for name in NAMES[:count]:
         sketches.append(_entity(draw, name, sketches))
+    if passing and count > 1 and not chance(draw, 3):
+        _let_pass(draw, *sketches[:2])
     for sketch in sketches:
         _add_computed(draw, sketch, sketches)
     return {sketch.name: sketch.dump() for sketch in sketches}
@@ -183,6 +185,20 @@ def _add_ttl(draw: st.DrawFn, sketch: Sketch) -> None:
     choices: list[str | None] = [None, None, None, None, "1h"]
     choices += [f"30m since {name}" for name in moments]
     sketch.ttl = draw(st.sampled_from(choices))
+
+
+def _let_pass(draw: st.DrawFn, parent: Sketch, child: Sketch) -> None:
+    """Makes parents expire, many of them before they come, and children copy from them."""
+    parent.fields["seen"] = ["timestamp"]
+    parent.ttl = "30m since seen"
+    if parent.name not in child.targets.values():
+        _add_reference(draw, child, "r", parent.name, optional=False)
+    reference = next(name for name, target in child.targets.items() if target == parent.name)
+    sources = [name for name in parent.fields if name not in parent.targets and name not in parent.key]
+    source = draw(st.sampled_from(sources))
+    kind = parent.fields[source][0]
+    optional = [] if kind.startswith(("set", "list")) else ["optional 50%"]
+    child.fields["kept"] = [kind, *optional, f"from {reference}.{source}"]
 
 
 def _add_computed(draw: st.DrawFn, sketch: Sketch, sketches: list[Sketch]) -> None:

@@ -166,11 +166,12 @@ def _call(database: Database, name: str, arguments: Mapping[str, Any], cursor: A
 
 
 @st.composite
-def rows(draw: st.DrawFn, model: Model, most: int = 14) -> list[tuple[str, dict[str, Any]]]:
+def rows(draw: st.DrawFn, model: Model, most: int = 14, passing: bool = False) -> list[tuple[str, dict[str, Any]]]:
     """Rows that load without a conflict, those of referenced entities mostly first."""
-    database = Scene(model, Clock())
+    database = Scene(model, Clock(), passing=passing)
     kept: list[tuple[str, dict[str, Any]]] = []
-    for _ in range(draw(st.integers(0, most))):
+    least = min(most, 6 if passing else 0)  # so that rows meet others that have expired
+    for _ in range(draw(st.integers(least, most))):
         name = draw(st.sampled_from(list(model.entities)))
         arguments = keep_promises(database, name, draw(row_arguments(database, name)))
         try:
@@ -183,11 +184,15 @@ def rows(draw: st.DrawFn, model: Model, most: int = 14) -> list[tuple[str, dict[
 
 @st.composite
 def operations(
-    draw: st.DrawFn, model: Model, loaded: Sequence[tuple[str, Mapping[str, Any]]] = (), most: int = 16
+    draw: st.DrawFn,
+    model: Model,
+    loaded: Sequence[tuple[str, Mapping[str, Any]]] = (),
+    most: int = 16,
+    passing: bool = False,
 ) -> list[Operation]:
     """Calls one after another, each drawn with the rows before its eyes."""
     clock = Clock()
-    database = Scene(model, clock)
+    database = Scene(model, clock, passing=passing)
     database.load(loaded)
     paged = {pattern.name for pattern in model.patterns.values() if pattern.kind == "find" and pattern.page is not None}
     reads, changes = list(model.patterns), [*model.writes, *model.transactions]
@@ -213,9 +218,15 @@ def operations(
 
 
 @st.composite
-def programs(draw: st.DrawFn, most_entities: int = 4, most_rows: int = 14, most_operations: int = 16) -> Program:
-    """A model with rows and operations."""
-    text = draw(models(most_entities))
+def programs(
+    draw: st.DrawFn,
+    most_entities: int = 4,
+    most_rows: int = 14,
+    most_operations: int = 16,
+    passing: bool = False,
+) -> Program:
+    """A model with rows and operations; `passing`: with rows that copy from others that have expired."""
+    text = draw(models(most_entities, passing=passing))
     model = parse_model(text)
-    loaded = draw(rows(model, most_rows))
-    return Program(text, loaded, draw(operations(model, loaded, most_operations)))
+    loaded = draw(rows(model, most_rows, passing))
+    return Program(text, loaded, draw(operations(model, loaded, most_operations, passing)))
