@@ -13,7 +13,6 @@ from keyplan.design.needs import (
     driven,
     extreme_row,
     intersected,
-    is_generated,
     need_of_pattern,
     present_then_missing,
     rank_target_need,
@@ -82,7 +81,6 @@ def _raised(model: Model, statistics: Statistics, need: Need) -> Iterator[Need]:
             target = here.roles[name].entity
             changes = set(write.sets) | set(write.adds)
             whole = write.kind in ("upsert", "delete", "change")
-            whole |= write.kind == "create" and not is_generated(model, target)
             if write.entity == target and (whole or changes & inner):
                 yield dependents(model, need.entity, name)
     for tree in need.trees:

@@ -13,7 +13,7 @@ from math import ceil
 from keyplan.design.computed import computed_of
 from keyplan.design.facts import Facts
 from keyplan.design.match import child_view
-from keyplan.design.needs import Need, dependents, is_generated, row_of_role, whole_row
+from keyplan.design.needs import Need, dependents, row_of_role, whole_row
 from keyplan.design.statistics import ASSUMED_WORDS, Statistics
 from keyplan.design.ways import MANY_MORE
 from keyplan.engines.base import Kind
@@ -424,8 +424,8 @@ class Maintenance:
 
         Each lookup is made twice: before the write, and after it for rows that have begun to copy meanwhile.
         """
-        if effect.kind == "create" and is_generated(self.model, effect.entity):
-            return  # nobody can know its key
+        if effect.kind == "create":
+            return  # in the ordinary course nothing points at a new row; `followers` says where finding out is dear
         kind = self.kinds[view.kind]
         for chain, columns in self._chains_to(view, effect.entity).items():
             changed = columns & effect.columns if effect.kind == "update" else columns
@@ -443,9 +443,6 @@ class Maintenance:
             for owner, role in reversed(steps):
                 need = dependents(self.model, owner, role)
                 demands.append(Demand(write.name, "fan", f"{owner}.{role}", need, 2 * rows))
-                if effect.kind == "create":
-                    rows = 0.0  # rows may point at one that is not there, but in the ordinary course none does
-                    break
                 target = self.model.entities[owner].roles[role].entity
                 share = self.statistics.present(owner, self.model.entities[owner].roles[role].columns[0])
                 rows *= self.statistics.rows(owner) * share / max(1.0, self.statistics.rows(target))
@@ -465,7 +462,7 @@ class Maintenance:
                 entry_bytes=self.costs.entry_bytes(view, facts),
             )
             own = 0.0 if kind.kept_by_engine else touched
-            if effect.kind != "create" and self.costs.atomic_entries is not None:
+            if self.costs.atomic_entries is not None:
                 # An intent is put with the write and deleted behind it: twice the price, then once.
                 noted = TouchWork(view, facts, checks=effect.times * 1.5)
                 yield Upkeep(noted, self.costs.touch(noted), effect.times)

@@ -50,6 +50,9 @@ class Limits:
     """Per table, and only at its creation (quotas)."""
     included_attributes: int = 100
     """Attributes named in INCLUDE projections, summed over all indexes of a table (constraints)."""
+    included_attributes_of_one: int = 20
+    """Attributes named in the INCLUDE projection of one index (API reference, Projection.NonKeyAttributes, and the
+    service model of botocore 1.40; November 2026)."""
     index_key_attributes: int = 4
     """Attributes in the partition key, and again in the sort key, of a global index (since November 2025; quotas)."""
     transaction_items: int = 100

@@ -5,13 +5,14 @@ Every view that we keep lies in the table. The partition key begins with a tag t
 Views that agree in the first tag share item collections.
 
 An index serves any number of entities, each once, so that as many are needed per projection as the entity with the
-most views of that projection has; `couplings.py` counts them in the same way. Local indexes have the table's `PK` and
+most views of that projection has, which is how `couplings.py` counts them; where an index that names its attributes can
+take in another one, there are fewer. Local indexes have the table's `PK` and
 are counted apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from keyplan.engines.dynamodb.fit import projection_of
 from keyplan.engines.dynamodb.layout import RECORD_TAG, attribute_name
@@ -32,6 +33,8 @@ def pack(model: Model, views: Sequence[View]) -> tuple[Structure, ...]:
     indexes: list[tuple[str, str, list[View]]] = []
     for kind, scope, most in (("gsi", "global", LIMITS.global_indexes), ("lsi", "local", LIMITS.local_indexes)):
         found = list(_shelves(model, [view for view in views if view.base and view.kind == kind]))
+        if kind == "gsi":
+            found = _together(model, found, {view.name: view for view in kept})
         if len(found) > most:
             raise UnsupportedError(
                 f"{model.name}: {len(found)} {scope} indexes are wanted, and dynamodb has {most} per table"
@@ -53,6 +56,43 @@ def _shelves(model: Model, views: Sequence[View]) -> Iterator[tuple[str, list[Vi
                     shelves.append([])
                 shelves[number - 1].append(view)
         yield from ((projection, shelf) for shelf in shelves)
+
+
+def _together(
+    model: Model, shelves: list[tuple[str, list[View]]], kept: Mapping[str, View]
+) -> list[tuple[str, list[View]]]:
+    """The same views in fewer indexes: of different projections, where naming all that they want gives none more.
+
+    An index that names attributes has them of every item, so two can be one if no item has an attribute of a name that
+    only the other's entries want.
+    """
+    for one, (_, first) in enumerate(shelves):
+        for other in range(one + 1, len(shelves)):
+            both = [*first, *shelves[other][1]]
+            if shelves[other][0] != shelves[one][0] and _fits_together(model, both, kept):
+                rest = [shelf for number, shelf in enumerate(shelves) if number not in (one, other)]
+                return _together(model, [*rest[:one], ("INCLUDE", both), *rest[one:]], kept)
+    return shelves
+
+
+def _fits_together(model: Model, views: list[View], kept: Mapping[str, View]) -> bool:
+    entities = [view.entity for view in views]
+    named = set(included(views))
+    if len(set(entities)) < len(entities) or len(named) > LIMITS.included_attributes_of_one:
+        return False
+    if any(is_native(model, view) for view in views):
+        return False
+    for view in views:
+        mine = set(included([view])) | {attribute_name(part.path) for part in view.parts if part.cut is None}
+        if named & (_attributes(kept[view.base], view.entity) - mine):
+            return False
+    return True
+
+
+def _attributes(base: View, entity: str) -> set[str]:
+    """The attributes of the items of an entity in a view that we keep."""
+    holds = [base.holds] if base.entity == entity else [e.holds for _, e in base.nested() if e.entity == entity]
+    return {attribute_name(path) for paths in holds for path in paths}
 
 
 def _structures(model: Model, indexes: Sequence[tuple[str, str, list[View]]]) -> list[Structure]:
