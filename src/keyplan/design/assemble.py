@@ -145,7 +145,7 @@ class Assembly:
             wanted: tuple[str, ...] = tuple(str(path) for path in marks_of(self.model, other))
             wanted += tuple(computed_of(self.model, other))
             if name in self.bases and self.built.problem.costs.carries:
-                wanted = (*other.holds, *(part.path for part in other.parts if part.path))
+                wanted += (*other.holds, *(part.path for part in other.parts if part.path))
             if base != view.name or not wanted:
                 continue
             if not roles:

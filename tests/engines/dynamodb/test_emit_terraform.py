@@ -122,7 +122,7 @@ def test_the_provider_knows_every_argument(schema: Schema, name: str, billing: s
     ("right", "wrong", "message"),
     [
         ("hash_key ", "hash_keys ", "no argument 'hash_keys'"),
-        ('projection_type = "ALL"\n', "\n", "'projection_type' is missing"),
+        ('projection_type = "KEYS_ONLY"\n', "\n", "'projection_type' is missing"),
         ("enabled = true", 'enabled = "maybe"', "'enabled' is no boolean"),
         ("min_capacity ", "least ", "'min_capacity' is missing"),
     ],

@@ -23,13 +23,16 @@ LIFETIME_SECONDS = 5
 default is a minute."""
 
 
+NUMBERS = itertools.count()
+"""Names are given once per process: one server is behind every harness in it."""
+
+
 class Harness(harness.Harness):
     """Databases on one replica set."""
 
     name = "mongodb"
 
     def __init__(self) -> None:
-        self._numbers = itertools.count()
         self._names: list[str] = []
         self._server: Shared | None = None
         self._url = ""
@@ -61,5 +64,5 @@ class Harness(harness.Harness):
         assert self._client is not None
         if len(self._names) >= KEPT:
             self._client.drop_database(self._names.pop(0))
-        self._names.append(f"test_{os.getpid()}_{next(self._numbers)}")
+        self._names.append(f"test_{os.getpid()}_{next(NUMBERS)}")
         return self._url.replace("/?", f"/{self._names[-1]}?")

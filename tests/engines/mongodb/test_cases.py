@@ -199,3 +199,24 @@ def test_what_has_no_bound_is_kept_apart() -> None:
 
 def test_what_would_be_a_large_document_is_kept_apart() -> None:
     assert not replies_are_embedded(size=20_000)
+
+
+LONELY = """
+keyplan: 1
+name: lonely
+entities:
+  Bee: { count: 3M, fields: { k: "int, key", a: string(40), n: min(cats.a) } }
+  Cat: { count: 30M, fields: { id: "int, key", bee: "Bee, as cats", a: int } }
+patterns:
+  lonely: { find: Bee, where: missing(n), limit: 20, rate: 10k/s }
+writes:
+  new_bee: { create: Bee, rate: 1/day }
+  new_cat: { create: Cat, rate: 1/day }
+"""
+
+
+def test_documents_hold_the_computed_value_that_an_index_over_them_tests() -> None:
+    model = keyplan.parse_model(LONELY)
+    design = keyplan.design(model, "mongodb")
+    assert [str(c.path) for view in design.views.values() if view.kind == "index" for c in view.where] == ["n"]
+    assert "n" in design.views[design.homes["Bee"][0]].holds
