@@ -52,7 +52,7 @@ QUICK := tests/unit tests/cli tests/engines/sqlite tests/conformance/test_genera
 	tests/test_architecture.py tests/test_compose.py tests/test_public_api.py tests/test_registries.py tests/test_startup.py
 
 check: lint
-	KEYPLAN_PROGRAMS=20 KEYPLAN_DESIGNS=5 $(BIN)/pytest -q -n $(JOBS) --engine sqlite -m "not thorough" $(QUICK)
+	KEYPLAN_PROGRAMS=20 KEYPLAN_DESIGNS=3 $(BIN)/pytest -q -n $(JOBS) --engine sqlite -m "not thorough" --hypothesis-profile quick $(QUICK)
 
 test: $(VENV)/dev.stamp $(VENV)/engines.stamp
 	$(BIN)/pytest -n $(JOBS) $(if $(ENGINE),--engine $(ENGINE))

@@ -23,6 +23,7 @@ ROOT = Path(__file__).parent
 # A run that fails fails again: the same examples each time. `make soak` draws new ones.
 settings.register_profile("steady", derandomize=True)
 settings.register_profile("random")
+settings.register_profile("quick", derandomize=True, max_examples=15)  # `make check`; explicit numbers win
 settings.load_profile("random" if os.environ.get("KEYPLAN_RANDOM") else "steady")
 
 

@@ -9,9 +9,8 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 from keyplan.engines import BUILTIN
 
@@ -59,9 +58,15 @@ def name_of(file: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
+def nodes_of(file: Path) -> list[ast.AST]:
+    """Everything in a file's syntax tree."""
+    return list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+
+
 def imports_of(file: Path) -> Iterator[tuple[int, str]]:
     """Every module that a file imports, with its line; `from keyplan import x` gives `keyplan.x`."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in nodes_of(file):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
@@ -99,43 +104,50 @@ def trouble(importer: str, imported: str) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_imports_point_down(file: Path) -> None:
-    importer = name_of(file)
-    if importer == "keyplan":
-        return  # the public API re-exports from everywhere; test_startup.py says what it may load
-    for line, imported in imports_of(file):
-        if imported.split(".")[0] == "keyplan":
-            reason = trouble(importer, imported)
-            assert reason is None, f"{file}:{line}: '{importer}' imports '{imported}'; {reason}"
+def test_imports_point_down() -> None:
+    problems = []
+    for file in FILES:
+        importer = name_of(file)
+        if importer == "keyplan":
+            continue  # the public API re-exports from everywhere; test_startup.py says what it may load
+        for line, imported in imports_of(file):
+            reason = trouble(importer, imported) if imported.split(".")[0] == "keyplan" else None
+            if reason is not None:
+                problems.append(f"{file}:{line}: '{importer}' imports '{imported}'; {reason}")
+    assert not problems, "\n".join(problems)
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_libraries_and_drivers_stay_in_their_places(file: Path) -> None:
-    importer = name_of(file)
-    for line, imported in imports_of(file):
-        library = imported.split(".")[0]
-        known = library == "keyplan" or library in sys.stdlib_module_names
-        if known and library not in DRIVERS_OF_THE_STANDARD_LIBRARY:
+def test_libraries_and_drivers_stay_in_their_places() -> None:
+    problems = []
+    for file in FILES:
+        importer = name_of(file)
+        package = importer.split(".")[1] if "." in importer else ""
+        for line, imported in imports_of(file):
+            library = imported.split(".")[0]
+            known = library == "keyplan" or library in sys.stdlib_module_names
+            if known and library not in DRIVERS_OF_THE_STANDARD_LIBRARY:
+                continue
+            if engine_of(importer) and file.name not in DRIVER_FILES:
+                problems.append(f"{file}:{line}: '{library}' belongs into {', '.join(DRIVER_FILES)}")
+            if not engine_of(importer) and package not in LIBRARIES.get(library, ()):
+                problems.append(f"{file}:{line}: '{package}' may not import '{library}'")
+    assert not problems, "\n".join(problems)
+
+
+def test_no_engine_is_named_outside_its_folder() -> None:
+    problems = []
+    for file in FILES:
+        importer = name_of(file)
+        if importer == "keyplan.engines" or engine_of(importer):
             continue
-        if engine_of(importer):
-            assert file.name in DRIVER_FILES, f"{file}:{line}: '{library}' belongs into {', '.join(DRIVER_FILES)}"
-        else:
-            package = importer.split(".")[1] if "." in importer else ""
-            assert package in LIBRARIES.get(library, ()), f"{file}:{line}: '{package}' may not import '{library}'"
-
-
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_no_engine_is_named_outside_its_folder(file: Path) -> None:
-    importer = name_of(file)
-    if importer == "keyplan.engines" or engine_of(importer):
-        return
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
-            named = ENGINE_NAMES & set(re.findall(r"[a-z]+", node.value.lower()))
-            assert not named, f"{file}:{node.lineno}: names the engine '{min(named)}' in shared code"
+        nodes = nodes_of(file)
+        prose = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}  # docstrings
+        for node in nodes:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+                named = ENGINE_NAMES & set(re.findall(r"[a-z]+", node.value.lower()))
+                if named:
+                    problems.append(f"{file}:{node.lineno}: names the engine '{min(named)}' in shared code")
+    assert not problems, "\n".join(problems)
 
 
 def test_the_rules_can_fail() -> None:

@@ -37,6 +37,7 @@ def test_it_measures_and_leaves_nothing_behind(keyplan: Keyplan) -> None:
         assert database.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("quick")
 def test_a_model_uses_what_was_saved(keyplan: Keyplan) -> None:
     usual = api.design(api.load_model("shop.yaml"), "sqlite").objective.value

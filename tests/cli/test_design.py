@@ -86,40 +86,40 @@ def test_a_damaged_lock_file(keyplan: Keyplan) -> None:
         pytest.param("ix_Order_user…", ["needed by ", "the best design without it costs "], marks=THOROUGH),
     ],
 )
-def test_explain(keyplan: Keyplan, name: str, words: list[str]) -> None:
+def test_explain(keyplan: Keyplan, locked: str, name: str, words: list[str]) -> None:
     if name.endswith("…"):  # what else it covers may change
-        document = json.loads(keyplan("design", SHOP, "--engine", "sqlite", "--format", "json").stdout)
+        document = json.loads(keyplan("design", locked, "--engine", "sqlite", "--format", "json").stdout)
         names = [structure["name"] for structure in document["structures"]]
         name = next(each for each in names if each.startswith(name[:-1]))
-    text = keyplan("explain", SHOP, name, "--engine", "sqlite").stdout
+    text = keyplan("explain", locked, name, "--engine", "sqlite").stdout
     for word in words:
         assert word in text, text
-    document = json.loads(keyplan("explain", SHOP, name, "--engine", "sqlite", "--format", "json").stdout)
+    document = json.loads(keyplan("explain", locked, name, "--engine", "sqlite", "--format", "json").stdout)
     assert document["name"] == name
 
 
-def test_explain_everything(keyplan: Keyplan) -> None:
-    text = keyplan("explain", SHOP, "--engine", "sqlite").stdout
+def test_explain_everything(keyplan: Keyplan, locked: str) -> None:
+    text = keyplan("explain", locked, "--engine", "sqlite").stdout
     assert "home of User" in text
     assert "place_order" in text
 
 
-def test_explain_what_is_not_there(keyplan: Keyplan) -> None:
-    result = keyplan("explain", SHOP, "order_pag", "--engine", "sqlite")
+def test_explain_what_is_not_there(keyplan: Keyplan, locked: str) -> None:
+    result = keyplan("explain", locked, "order_pag", "--engine", "sqlite")
     assert_fails(result, "shop: nothing is called 'order_pag'; did you mean 'order_page'?")
 
 
 @pytest.mark.parametrize("form", ["sql", "patterns", "python"])
-def test_emit_prints_or_writes(keyplan: Keyplan, form: str) -> None:
-    printed = keyplan("emit", SHOP, "--engine", "sqlite", "--to", form)
+def test_emit_prints_or_writes(keyplan: Keyplan, locked: str, form: str) -> None:
+    printed = keyplan("emit", locked, "--engine", "sqlite", "--to", form)
     assert printed.exit_code == 0
-    written = keyplan("emit", SHOP, "--engine", "sqlite", "--to", form, "--out", "made/here")
+    written = keyplan("emit", locked, "--engine", "sqlite", "--to", form, "--out", "made/here")
     assert written.stdout == ""
     (file,) = Path("made/here").iterdir()
     assert written.stderr == f"wrote {file}\n"
     assert file.read_text() == printed.stdout
 
 
-def test_emit_knows_its_formats(keyplan: Keyplan) -> None:
-    result = keyplan("emit", SHOP, "--engine", "sqlite", "--to", "pyton")
+def test_emit_knows_its_formats(keyplan: Keyplan, locked: str) -> None:
+    result = keyplan("emit", locked, "--engine", "sqlite", "--to", "pyton")
     assert_fails(result, "sqlite: no format 'pyton'; did you mean 'python'?; there are patterns, python, sql")

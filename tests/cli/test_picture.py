@@ -9,11 +9,11 @@ from tests.cli.conftest import EXAMPLES, Keyplan, assert_fails
 SHOP = str(EXAMPLES / "shop.yaml")
 
 
-def test_a_picture_goes_to_a_file_or_to_stdout(keyplan: Keyplan) -> None:
-    written = keyplan("explain", SHOP, "--engine", "sqlite", "--svg", "shop.svg")
+def test_a_picture_goes_to_a_file_or_to_stdout(keyplan: Keyplan, locked: str) -> None:
+    written = keyplan("explain", locked, "--engine", "sqlite", "--svg", "shop.svg")
     assert written.exit_code == 0, written.output
     assert written.stderr == "wrote shop.svg\n"
-    printed = keyplan("explain", SHOP, "--engine", "sqlite", "--svg", "-")
+    printed = keyplan("explain", locked, "--engine", "sqlite", "--svg", "-")
     assert printed.stdout == Path("shop.svg").read_text(encoding="utf-8")
     assert printed.stdout.startswith("<svg ")
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import keyplan as api
-from tests.cli.conftest import EXAMPLES, Keyplan, assert_fails, run_keyplan
+from tests.cli.conftest import SHOP_URL as URL
+from tests.cli.conftest import Keyplan, assert_fails, run_keyplan
 
-URL = "sqlite:shop.db"
 ROW = '["Product", {"sku": "A1", "name": "L", "description": "", "category": "home", "price": 19.90, "stock": 3}]'
 USER = '["User", {"user_id": "11111111-1111-4111-8111-111111111111", "email": "a", "name": "A"}]'
 PRODUCTS = """\
@@ -24,13 +24,11 @@ PRODUCTS = """\
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The shop with two products and a user, and that user's id; made once, because designing takes long."""
-    home = tmp_path_factory.mktemp("shop")
+def built(tmp_path_factory: pytest.TempPathFactory, made_shop: Path) -> tuple[Path, str]:
+    """The shop with two products and a user, and that user's id."""
+    home = shutil.copytree(made_shop, tmp_path_factory.mktemp("shop"), dirs_exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home)
-        Path("shop.yaml").write_text((EXAMPLES / "shop.yaml").read_text())
-        assert run_keyplan("apply", "shop.yaml", URL, "--yes").exit_code == 0
         assert run_keyplan("load", "shop.yaml", URL, "-", stdin=PRODUCTS).stdout == "loaded 2 rows\n"
         call = ("run", "shop.yaml", URL, "register", "email=ann@example.com", "name=Ann", "--format", "json")
         registered = run_keyplan(*call)
@@ -227,10 +225,8 @@ def test_wrong_calls(keyplan: Keyplan, shop: str, arguments: tuple[str, ...], li
         (f"\n{USER}\n\n{USER.replace('1111-1', '1111-2')}", "stdin:4: User: …"),
     ],
 )
-def test_wrong_rows(keyplan: Keyplan, row: str, line: str) -> None:
-    Path("shop.yaml").write_text((EXAMPLES / "shop.yaml").read_text())
-    keyplan("apply", "shop.yaml", URL, "--yes")
-    assert_fails(keyplan("load", "shop.yaml", URL, "-", stdin=row), line)
+def test_wrong_rows(keyplan: Keyplan, locked: str, row: str, line: str) -> None:
+    assert_fails(keyplan("load", locked, URL, "-", stdin=row), line)
 
 
 def test_load_wants_rows_from_one_place(keyplan: Keyplan) -> None:
@@ -248,21 +244,18 @@ def test_load_wants_rows_from_one_place(keyplan: Keyplan) -> None:
     assert keyplan("load", "shop.yaml", URL, "empty.jsonl").stdout == "loaded 0 rows\n"
 
 
-def test_rows_with_a_byte_order_mark(keyplan: Keyplan) -> None:
-    Path("shop.yaml").write_text((EXAMPLES / "shop.yaml").read_text())
-    keyplan("apply", "shop.yaml", URL, "--yes")
+def test_rows_with_a_byte_order_mark(keyplan: Keyplan, locked: str) -> None:
     Path("rows.jsonl").write_text(f"{ROW}\r\n\r\n{ROW}\r\n", encoding="utf-8-sig")
-    assert keyplan("load", "shop.yaml", URL, "rows.jsonl").stdout == "loaded 2 rows\n"
+    assert keyplan("load", locked, URL, "rows.jsonl").stdout == "loaded 2 rows\n"
 
 
-def test_a_wrong_row_far_down_is_named_by_its_line(keyplan: Keyplan) -> None:
-    Path("shop.yaml").write_text((EXAMPLES / "shop.yaml").read_text())
-    keyplan("apply", "shop.yaml", URL, "--yes")
+@pytest.mark.thorough
+def test_a_wrong_row_far_down_is_named_by_its_line(keyplan: Keyplan, locked: str) -> None:
     lines = ["", *(ROW.replace("A1", f"A{number}") for number in range(12_000))]
     lines[7_777] = lines[7_777].replace("home", "h" * 600)
     Path("rows.jsonl").write_text("\n".join(lines))
-    assert_fails(keyplan("load", "shop.yaml", URL, "rows.jsonl"), "rows.jsonl:7778: Product: argument 'category': …")
-    said = keyplan("load", "shop.yaml", URL, "rows.jsonl", "--done", "5000")
+    assert_fails(keyplan("load", locked, URL, "rows.jsonl"), "rows.jsonl:7778: Product: argument 'category': …")
+    said = keyplan("load", locked, URL, "rows.jsonl", "--done", "5000")
     assert_fails(said, "rows.jsonl:7778: Product: argument 'category': …")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from keyplan.design import design
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.model.load import load_model, parse_model
@@ -15,6 +17,8 @@ ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.yaml"))
 PLACES = [(example, engine) for engine in BUILTIN for example in EXAMPLES]
 """Every example on every engine."""
+SOME_PLACES = [place if place[1] == "sqlite" else pytest.param(*place, marks=pytest.mark.thorough) for place in PLACES]
+"""The same, of which `make check` takes those that are designed fast."""
 
 NOTES = """
 keyplan: 1

@@ -12,7 +12,7 @@ from keyplan.design import design, picture
 from keyplan.design.picture import CHARACTER, LINE, SIDE
 from keyplan.engines import get_engine
 from keyplan.model.load import parse_model
-from tests.unit.design.support import PLACES, designed, example, notes
+from tests.unit.design.support import SOME_PLACES, designed, example, notes
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -50,7 +50,7 @@ def check(text: str) -> ElementTree.Element:
     return root
 
 
-@pytest.mark.parametrize(("name", "engine"), PLACES)
+@pytest.mark.parametrize(("name", "engine"), SOME_PLACES)
 def test_examples(name: str, engine: str) -> None:
     found = designed(name, engine)
     root = check(picture(example(name), found))

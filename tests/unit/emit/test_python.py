@@ -202,6 +202,7 @@ def test_the_types_have_the_signatures_of_the_store(folder: Path, file: Path) ->
         assert public <= own, "the store has more than the types"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
 def test_the_types_can_be_imported(folder: Path, file: Path) -> None:
     done = subprocess.run([sys.executable, f"{file.stem}_types.py"], cwd=folder, capture_output=True, text=True)

@@ -41,8 +41,22 @@ writes:
 START = datetime(2020, 1, 1, tzinfo=UTC)
 MOMENTS = st.integers(0, 40 * 365).map(lambda days: START + timedelta(days=days, hours=days % 24))
 ENTRIES = st.lists(st.tuples(MOMENTS, st.integers(0, 5)), max_size=25)
-CUTS = ("hour", "day", "month", "year")
-PACKED = (False, True)
+BUCKETS = [
+    ("hour", False),
+    ("month", True),
+    *(
+        pytest.param(cut, packed, marks=pytest.mark.thorough)
+        for cut, packed in (
+            ("hour", True),
+            ("day", False),
+            ("day", True),
+            ("month", False),
+            ("year", False),
+            ("year", True),
+        )
+    ),
+]
+"""How long a bucket is, and whether its rows are packed; two of them stand for the others in `make check`."""
 
 
 def pages(store: Store, name: str, **arguments: Any) -> list[dict[str, Any]]:
@@ -57,8 +71,7 @@ def pages(store: Store, name: str, **arguments: Any) -> list[dict[str, Any]]:
             return rows
 
 
-@pytest.mark.parametrize("packed", PACKED)
-@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize(("cut", "packed"), BUCKETS)
 @settings(max_examples=40, deadline=None)
 @given(entries=ENTRIES, start=MOMENTS, end=MOMENTS, moved=st.lists(st.tuples(st.integers(0, 24), MOMENTS), max_size=4))
 def test_pages_in_both_directions(
