@@ -3,27 +3,25 @@ assemble."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping
 from dataclasses import replace
 from time import perf_counter
 
 from keyplan.design.assemble import Assembly
-from keyplan.design.build import Built, build_problem
+from keyplan.design.build import Built
+from keyplan.design.cheapest import cheapest
 from keyplan.design.difference import difference
 from keyplan.design.document import document
 from keyplan.design.document_schema import document_schema
 from keyplan.design.explain import explain
 from keyplan.design.given import carried_over, unfit
-from keyplan.design.heat import NOTHING_HOT, ROUNDS, Together, too_hot_together
 from keyplan.design.hints import hints
 from keyplan.design.picture import picture
-from keyplan.design.solve import Solution, solve
 from keyplan.design.unserved import explain_unserved
 from keyplan.engines.base import Engine
 from keyplan.errors import DesignError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design, Finding
-from keyplan.plan.view import View
 
 __all__ = ["design", "difference", "document", "document_schema", "explain", "picture"]
 
@@ -36,7 +34,7 @@ def design(model: Model, engine: Engine, *, keep: Design | None = None) -> Desig
     """
     started = perf_counter()
     given, lost = carried_over(model, engine.kinds, keep) if keep is not None else ({}, {})
-    built, solution = _solved(model, engine, given)
+    built, solution = cheapest(model, engine, given=given)
     if solution is None:
         lacking = [text for text, names in built.problem.required if not names]
         reason = f"; there is no way to keep {lacking[0]}" if lacking else ""
@@ -48,36 +46,6 @@ def design(model: Model, engine: Engine, *, keep: Design | None = None) -> Desig
     assembly = Assembly(model, engine, built, solution)
     found = assembly.design(perf_counter() - started, unserved)
     return replace(found, findings=(*found.findings, *_kept(built, lost), *hints(model, engine, found)))
-
-
-def _solved(model: Model, engine: Engine, given: Mapping[str, Sequence[View]]) -> tuple[Built, Solution | None]:
-    """The problem and its cheapest choice, of which no place is too hot for all patterns that read it together."""
-    together = NOTHING_HOT
-    served: Set[str] = set()
-    for number in range(ROUNDS):
-        built, solution = _solved_once(model, engine, given, together)
-        if number and not (built.unserved.keys() <= served and solution is not None):
-            # Kept apart they cannot be served: then they are served together, which is a warning.
-            return _solved_once(model, engine, given, NOTHING_HOT)
-        served = built.unserved.keys()
-        hotter = too_hot_together(built.problem, set(solution.chosen), together) if solution is not None else None
-        if hotter is None:
-            break
-        together = hotter
-    return built, solution
-
-
-def _solved_once(
-    model: Model, engine: Engine, given: Mapping[str, Sequence[View]], together: Together
-) -> tuple[Built, Solution | None]:
-    built = build_problem(model, engine, given=given, together=together)
-    built.problem.required += [(f"'{label}', which is kept", [name]) for label, name in built.given.items()]
-    solution = solve(built.problem)
-    if solution is None:
-        # Some write needs more views than one atomic request can keep true: it is refused when it is that large.
-        built.problem = replace(built.problem, couplings=built.couplings)
-        solution = solve(built.problem)
-    return built, solution
 
 
 def _kept(built: Built, lost: Mapping[str, str]) -> list[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from math import inf
 from types import MappingProxyType
@@ -10,7 +10,7 @@ from types import MappingProxyType
 from keyplan.design.candidates import Candidates
 from keyplan.design.facts import Facts
 from keyplan.design.forms import Forms
-from keyplan.design.given import identity, view_key
+from keyplan.design.given import identity
 from keyplan.design.goals import Goal, Heat, goal_p99
 from keyplan.design.heat import NOTHING_HOT, Together, place_of
 from keyplan.design.local import base_rows, under_partitions
@@ -55,13 +55,13 @@ def build_problem(
     engine: Engine,
     *,
     given: Mapping[str, Sequence[View]] = MappingProxyType({}),
-    without: Set[tuple[object, ...]] = frozenset(),
+    without: Callable[[View], bool] = lambda view: False,
     together: Together = NOTHING_HOT,
 ) -> Built:
     """The whole design problem.
 
-    The `given` views are candidates in the first of their forms that is one anyway, or else in the last. Views whose
-    `view_key` is in `without` are none. `together` is what earlier answers were found to make too hot.
+    The `given` views are candidates in the first of their forms that is one anyway, or else in the last. Views that are
+    to be done `without` are none. `together` is what earlier answers were found to make too hot.
     """
     statistics = Statistics(model)
     costs = engine.costs(model)
@@ -159,7 +159,7 @@ def _fitted(
     statistics: Statistics,
     forms: Forms,
     candidates: list[View],
-    without: Set[tuple[object, ...]],
+    without: Callable[[View], bool],
     refused: dict[str, str],
     together: Together,
 ) -> tuple[dict[str, View], dict[str, ViewFacts]]:
@@ -190,25 +190,25 @@ def _fitted(
             continue
         if any(_is_optional(model, view, embed.role) for embed in view.embeds):
             continue
-        kept = [one for one in fitted if view_key(one[0]) not in without]
+        kept = [one for one in fitted if not without(one[0])]
         for form, about in kept:
             met = together.readers.get(place_of(form), 0.0)
             read = about if met <= readers else facts.of(form, met)
-            variants = [(one, facts.of(one, read.hottest_reads)) for one in costs.variants(form, read)]
+            variants = [one for one in costs.variants(form, read) if not without(one)]
             if form is kept[0][0]:
                 views[view.name], found[view.name] = replace(form, name=view.name), about
             else:
                 more.append((form, about))
-            more += variants
+            more += [(one, facts.of(one, read.hottest_reads)) for one in variants]
             for directory in forms.directories(form):
-                if identity(directory) not in known and view_key(directory) not in without:
+                if identity(directory) not in known and not without(directory):
                     known.add(identity(directory))
                     counted = forms.of(directory)
                     more += counted if not isinstance(counted, Rejection) else []
     kept_over = [*views.values(), *(view for view, _ in more)]
     # Local views come last: their partitions are those of the views that they are kept over.
     for view in candidates:
-        if kinds[view.kind].local and view_key(view) not in without:
+        if kinds[view.kind].local and not without(view):
             for form in under_partitions(model, kinds, view, kept_over):
                 about = facts.of(form)
                 if isinstance(costs.fit(form, about), Rejection) or forms.too_large(form, about):

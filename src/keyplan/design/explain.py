@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keyplan.design.build import build_problem
+from keyplan.design.cheapest import cheapest
 from keyplan.design.describe import condition_text
 from keyplan.design.difference import repriced
 from keyplan.design.document import document, short
 from keyplan.design.facts import Facts
 from keyplan.design.given import identity, view_key
-from keyplan.design.solve import solve
+from keyplan.design.heat import heat_of_views
+from keyplan.design.required import is_home
 from keyplan.design.statistics import Statistics
 from keyplan.engines.base import Engine
 from keyplan.errors import ArgumentError, nearest
@@ -186,14 +187,25 @@ class _Explanation:
         return next((s.name for s in self.design.structures if view in s.views), "")
 
     def _without(self, views: Sequence[View]) -> Document:
-        """The best design that has none of these views nor any other under the same key."""
+        """The best design that has none of these views nor any other under the same key, but for homes if none of them
+        is one."""
         now = repriced(self.model, self.engine, self.design)
-        built = build_problem(self.model, self.engine, without={view_key(view) for view in views})
+        keys = {view_key(view) for view in views}
+        homes = any(self._homes(view.name) for view in views)
+
+        def dropped(view: View) -> bool:
+            return view_key(view) in keys and (homes or not is_home(self.model, self.engine.kinds, view))
+
+        built, solution = cheapest(self.model, self.engine, without=dropped)
         unserved = [name for name in built.unserved if name not in self.design.unserved]
-        solution = solve(built.problem) if not unserved else None
-        if solution is None:
+        hot = heat_of_views(built.problem, set(solution.chosen)) if solution is not None else {}
+        together = [users for users in hot.values() if sum(heat for heat, _, _ in users) > 1]
+        if unserved or together or solution is None:
             lacking = [text for text, names in built.problem.required if not names]
             reasons = [f"'{name}' could not be served" for name in unserved]
+            for users in together:
+                names = " and ".join(f"'{name}'" for _, _, name in sorted(users))
+                reasons.append(f"{names} would read the same key too often together")
             reasons += [f"there would be no {text.partition(' ')[2]}" for text in lacking]
             return {"possible": False, "reason": ", ".join(dict.fromkeys(reasons)) or "nothing could replace it"}
         present = {identity(view) for view in self.design.views.values()}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keyplan.design.build import build_problem
+from keyplan.design.cheapest import cheapest
 from keyplan.design.describe import condition_text
-from keyplan.design.solve import solve
 from keyplan.engines.base import Engine
 from keyplan.model.model import Model
 from keyplan.model.pattern import RANGES, Pattern
@@ -41,9 +40,8 @@ def whole_groups(pattern: Pattern) -> tuple[str, Pattern] | None:
 def cost_with(model: Model, engine: Engine, pattern: Pattern) -> float | None:
     """What the whole design would cost with another form of one pattern; None if that is not served."""
     changed = replace(model, patterns={**model.patterns, pattern.name: pattern})
-    built = build_problem(changed, engine)
-    solution = solve(built.problem) if pattern.name not in built.unserved else None
-    return solution.value if solution is not None else None
+    built, solution = cheapest(changed, engine)
+    return solution.value if solution is not None and pattern.name not in built.unserved else None
 
 
 def hints(model: Model, engine: Engine, design: Design) -> list[Finding]:

@@ -9,6 +9,7 @@ import pytest
 
 import keyplan
 from keyplan.design.build import build_problem
+from keyplan.design.explain import explain
 from keyplan.design.heat import heat_of_views
 from keyplan.design.problem import INFEASIBLE, evaluate
 from keyplan.engines.dynamodb import ENGINE
@@ -201,6 +202,21 @@ def test_patterns_that_are_too_hot_together_do_not_share_a_key() -> None:
     taken = [plan.node.view for plan in both.plans.values() if isinstance(plan.node, Search)]
     assert len(set(taken)) == 2
     assert not [finding for finding in both.findings if "together" in finding.message]
+
+
+def test_explaining_a_structure_keeps_apart_what_is_too_hot_together() -> None:
+    """The best design without it is found under the same limits, and rows may go on being read at their home."""
+    model = product("4000/s", "4000/s", "4000/s")
+    design = designed(model)
+    (copy,) = (name for name, view in design.views.items() if any(part.cut == COPIES for part in view.parts))
+    assert explain(model, ENGINE, design, copy)["without"] == {
+        "possible": False,
+        "reason": "'read0' and 'read1' and 'read2' would read the same key too often together",
+    }
+    cooler = product("2500/s", "2400/s", "4000/s")
+    without = explain(cooler, ENGINE, designed(cooler), "Product copy")["without"]
+    assert without["possible"]
+    assert without["more"] > 0
 
 
 def test_copies_are_made_for_the_sum_of_what_meets() -> None:

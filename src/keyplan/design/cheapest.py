@@ -1,0 +1,52 @@
+"""The cheapest choice of views in which no place is too hot: solved, looked at, and solved again without what was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
+from types import MappingProxyType
+
+from keyplan.design.build import Built, build_problem
+from keyplan.design.heat import NOTHING_HOT, ROUNDS, Together, too_hot_together
+from keyplan.design.solve import Solution, solve
+from keyplan.engines.base import Engine
+from keyplan.model.model import Model
+from keyplan.plan.view import View
+
+Given = Mapping[str, Sequence[View]]
+
+
+def cheapest(
+    model: Model,
+    engine: Engine,
+    *,
+    given: Given = MappingProxyType({}),
+    without: Callable[[View], bool] = lambda view: False,
+) -> tuple[Built, Solution | None]:
+    """The problem and its answer; None if there is none. `given` and `without` are those of `build_problem`."""
+    together = NOTHING_HOT
+    served: Set[str] = set()
+    for number in range(ROUNDS):
+        built, solution = _solved(model, engine, given, without, together)
+        if number and not (built.unserved.keys() <= served and solution is not None):
+            # Kept apart they cannot be served: then they are served together, which is a warning.
+            return _solved(model, engine, given, without, NOTHING_HOT)
+        served = built.unserved.keys()
+        hotter = too_hot_together(built.problem, set(solution.chosen), together) if solution is not None else None
+        if hotter is None:
+            break
+        together = hotter
+    return built, solution
+
+
+def _solved(
+    model: Model, engine: Engine, given: Given, without: Callable[[View], bool], together: Together
+) -> tuple[Built, Solution | None]:
+    built = build_problem(model, engine, given=given, without=without, together=together)
+    built.problem.required += [(f"'{label}', which is kept", [name]) for label, name in built.given.items()]
+    solution = solve(built.problem)
+    if solution is None:
+        # Some write needs more views than one atomic request can keep true: it is refused when it is that large.
+        built.problem = replace(built.problem, couplings=built.couplings)
+        solution = solve(built.problem)
+    return built, solution
