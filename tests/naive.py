@@ -373,14 +373,16 @@ class _Naive:
             behind.append(condition)
             for path in paths:
                 wanted.add(path)
-        node: Node = self.bucketed(about, tuple(own), order) or self.search(entity, own, copies=True)
+        buckets = self.bucketed(about, tuple(own), order)
+        node: Node = buckets or self.search(entity, own, copies=True)
+        copied = buckets is None and entity in self.copied
         if behind:
-            node = Extend(node, self.attached(entity, wanted), tuple(behind))
-        adds = self.attached(entity, tree)
+            node = Extend(node, self.attached(entity, wanted, copied), tuple(behind))
+        adds = self.attached(entity, tree, copied)
         return Extend(node, adds) if adds else node
 
-    def attached(self, entity: str, tree: Tree, prefix: str = "") -> tuple[Attach, ...]:
-        """What has to be added to rows of an entity, whose own columns are there."""
+    def attached(self, entity: str, tree: Tree, copied: bool = False) -> tuple[Attach, ...]:
+        """What has to be added to rows of an entity, whose own columns are there; `copied`: with copies."""
         about = self.model.entities[entity]
         adds = [
             Attach("", self.computed(about, column, about.key))
@@ -410,12 +412,12 @@ class _Naive:
             for column in sorted(inner.columns):
                 if target.columns[column].computed is not None:
                     adds.append(Attach(name, self.computed(target, column, role.columns)))
-            if self.is_copied(entity, name, inner) and not prefix:
+            if copied and self.is_copied(entity, name, inner):
                 continue
             pairs = zip(target.key, role.columns, strict=True)
             links = [Condition(Path((), there), "=", (Outer(here),)) for there, here in pairs]
             node: Node = Search(self.homes[target.name][0], given=tuple(links), takes=target.stored)
-            below = self.attached(target.name, _without_computed(target, inner), name)
+            below = self.attached(target.name, _without_computed(target, inner))
             adds.append(Attach(name, Extend(node, below) if below else node))
         return tuple(adds)
 
@@ -434,8 +436,6 @@ class _Naive:
 
     def is_copied(self, entity: str, role: str, tree: Tree) -> bool:
         """Whether everything behind a reference is in the view with copies already."""
-        if entity not in self.copied:
-            return False
         held = self.views[self.copied[entity]].holds
         target = self.model.entities[self.model.entities[entity].roles[role].entity]
         plain = {column for column in tree.columns if target.columns[column].computed is None}

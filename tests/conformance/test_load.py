@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -173,6 +174,56 @@ def test_a_unique_value_of_another_row_is_a_conflict(both: Both) -> None:
         pair.store.load([("User", {"uid": 99, "email": "u1"})])
     with pytest.raises(ConflictError):
         pair.store.load([("User", {"uid": 98, "email": "z"}), ("User", {"uid": 99, "email": "z"})])
+
+
+def test_a_taken_value_is_a_conflict_whatever_comes_later(both: Both) -> None:
+    pair = both(MODEL)
+    load = [("User", {"uid": 1, "email": "a"}), ("User", {"uid": 2, "email": "a"}), ("User", {"uid": 1, "email": "b"})]
+    with pytest.raises(ConflictError, match="load: row 2: User"):
+        pair.store.load(load)
+    pair.store.load([load[0], load[2], load[1]])
+
+
+PASSING = """
+entities:
+  Seat:
+    fields:
+      sid: int, key
+      holder: string(8), unique
+      until: timestamp
+      old: "Seat, optional 50%"
+      label: string(8), optional 50%, from old.holder
+    ttl: 1h since until
+patterns:
+  seat: { find: Seat, where: "sid = :sid" }
+  of: { find: Seat, where: "holder = :holder" }
+  labelled: { find: Seat, where: "label = :label", order: until, page: 9, rate: 1000/s }
+writes:
+  take: { create: Seat }
+"""
+
+
+@pytest.mark.parametrize("old", [None, 7])
+def test_unique_values_go_from_row_to_row_in_the_order_of_the_load(both: Both, old: int | None) -> None:
+    """A row that has expired before it comes has no value for long, but would find that of a live one taken."""
+    pair = both(PASSING, [("Seat", {"sid": 5, "holder": "e", "until": NOON})])
+    long_ago = NOON - timedelta(hours=2)
+    pair.load(
+        [
+            ("Seat", {"sid": 1, "holder": "a", "until": NOON}),
+            ("Seat", {"sid": 2, "holder": "b", "until": long_ago, "old": old}),
+            ("Seat", {"sid": 1, "holder": "b", "until": NOON}),
+            ("Seat", {"sid": 3, "holder": "c", "until": long_ago}),
+            ("Seat", {"sid": 5, "holder": "c", "until": NOON}),
+            ("Seat", {"sid": 4, "holder": "a", "until": long_ago, "old": 1}),
+            ("Seat", {"sid": 6, "holder": "a", "until": NOON, "label": "x"}),
+        ]
+    )
+    for sid in range(1, 7):
+        pair.same("seat", sid=sid)
+    for holder in "abce":
+        pair.same("of", holder=holder)
+    pair.verified()
 
 
 def test_new_and_old_rows_in_one_load(both: Both) -> None:

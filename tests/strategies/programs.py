@@ -20,7 +20,7 @@ from keyplan.model.load import parse_model
 from keyplan.model.model import Model
 from keyplan.reference import Database
 from tests.strategies.arguments import Scene, call_arguments, keep_promises, row_arguments
-from tests.strategies.domains import START
+from tests.strategies.domains import START, chance
 from tests.strategies.models import models
 
 DOCUMENTED = (ArgumentError, ConflictError)
@@ -223,9 +223,9 @@ def programs(
     most_entities: int = 4,
     most_rows: int = 14,
     most_operations: int = 16,
-    passing: bool = False,
 ) -> Program:
-    """A model with rows and operations; `passing`: with rows that copy from others that have expired."""
+    """A model with rows and operations; in every third, rows copy from others that have expired."""
+    passing = chance(draw, 2)
     text = draw(models(most_entities, passing=passing))
     model = parse_model(text)
     loaded = draw(rows(model, most_rows, passing))

@@ -71,6 +71,14 @@ class FreshRows:
             some.check(checks)
         return self.codec.write_many(puts, [*work.edits, *merged(checks.edits, {})])
 
+    def clash(self, rows: Sequence[Row]) -> bool:
+        """Whether two of the rows want the same unique values, be it that the first has expired already."""
+        for one in self.places:
+            keys = [key for row in rows for key in one.keys(row)] if one.guard else []
+            if len(set(keys)) < len(keys):
+                return True
+        return False
+
     def sources(self, roles: tuple[str, ...], paths: Sequence[Path], rows: Sequence[Row]) -> Sources:
         """The rows behind some references, one for each key that the first of them has."""
         of = Sources(self.mutator, self.entity.name, roles, paths)
@@ -106,8 +114,8 @@ class _Compiled:
             part.path not in own or own[part.path].optional for part in place.key.parts
         )
         exact = place is mutator.places.exact(place.entity)
-        guard = place.view.unique and not place.home
-        self.expect = "absent" if exact or guard else "any"
+        self.guard = place.view.unique and not place.home
+        self.expect = "absent" if exact or self.guard else "any"
         self.hows = {name: mutator.how(place, name) for name in _measure_names(place)}
         self.parts = tuple(part.path for part in place.key.parts) if self.plain else ()
 

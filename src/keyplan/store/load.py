@@ -16,7 +16,7 @@ from typing import Any
 
 from keyplan.engines.base import Proc, Request
 from keyplan.errors import ConflictError, RangeError, UncertainError, UnsupportedError
-from keyplan.model.entity import EXPIRES
+from keyplan.model.entity import EXPIRES, Entity
 from keyplan.model.new_row import NewRow, expiry
 from keyplan.model.whole_row import WholeRows, whole_rows
 from keyplan.plan.edits import Edit
@@ -164,9 +164,13 @@ class Waiting:
             self.slow.clear()
             self.copied.clear()
 
-    def is_waited_for(self, entity: str, key: Key) -> bool:
-        """Whether an earlier version of a row waits to be written, or something that copies from it."""
-        return (entity, key) in self.slow or self.copied.has(entity, key)
+    def is_after_slow(self, entity: Entity, keys: Sequence[Key]) -> bool:
+        """Whether slow rows have to be written before these: earlier versions of them, what copies from them, and
+        those that may have had the same unique values."""
+        if entity.unique and any(name == entity.name for name, _ in self.slow):
+            return True
+        name = entity.name
+        return any((name, key) in self.slow or self.copied.has(name, key) for key in keys)
 
     def add_rows(self, entity: str, way: Way, rows: list[Row]) -> Proc[None]:
         """Adds rows that are complete but for the moment at which they expire."""
@@ -175,19 +179,24 @@ class Waiting:
             for row in rows:
                 row[EXPIRES] = expiry(about, row, self.now)
         key = key_of(about.key)
-        if self.slow and any(self.is_waited_for(entity, key(row)) for row in rows):
+        if self.slow and self.is_after_slow(about, [key(row) for row in rows]):
             yield from self.write_slow()
         if way.put is not None:
             self.whole.setdefault(entity, []).extend(rows)
         elif way.is_bulk:
             for row in rows:
                 job = _put(self.core, entity, row)
+                if about.unique and (entity, job.key) in self.bulk:
+                    yield from self.write_quick()
                 self.bulk[entity, job.key] = job
         else:
             assert way.fresh is not None
-            fresh = self.fresh.setdefault(entity, {})
             for row in rows:
-                fresh[key(row)] = row  # of two versions the later one stays, as if both had been written
+                # Of two versions the later one stays, as if both had been written; unless the earlier one had a unique
+                # value which a row between them has now.
+                if about.unique and key(row) in self.fresh.get(entity, ()):
+                    yield from self.write_quick()
+                self.fresh.setdefault(entity, {})[key(row)] = row
 
     def add_job(self, job: Put) -> Proc[None]:
         """Adds a row that takes snapshots, or cannot be written in any quicker way."""
@@ -244,14 +253,22 @@ def put_whole(loading: Loading, whole: Mapping[str, Sequence[Row]], now: datetim
     for name, rows in whole.items():
         put = loading.way(name).put
         assert put is not None
+        about = loading.core.model.entities[name]
+        if about.unique and len(set(map(key_of(about.key), rows))) < len(rows):
+            yield from _one_by_one(loading.core, name, rows, now)  # a value that is free in the end may be taken before
+            continue
         for request in put(rows):
             (reply,) = yield [request]
             if isinstance(reply, ConflictError):  # a unique value: row by row says which, and spares expired owners
-                for row in rows:
-                    yield from put_one(loading.core, _put(loading.core, name, row), now)
+                yield from _one_by_one(loading.core, name, rows, now)
                 break
             if isinstance(reply, Exception):
                 raise reply
+
+
+def _one_by_one(core: Core, entity: str, rows: Sequence[Row], now: datetime) -> Proc[None]:
+    for row in rows:
+        yield from put_one(core, _put(core, entity, row), now)
 
 
 def put_fresh(loading: Loading, entity: str, rows: list[Row], now: datetime) -> Proc[None]:
@@ -262,8 +279,10 @@ def put_fresh(loading: Loading, entity: str, rows: list[Row], now: datetime) -> 
             key = key_of(core.model.entities[entity].key)
             known = yield from core.reader.by_key([(entity, key(row)) for row in rows], now)
             old = [row for row in rows if known[entity, key(row)] is not None]
+            if core.model.entities[entity].unique and old:
+                old = rows  # unique values go from row to row in the order of the load
             yield from upsert_all(loading, [_put(core, entity, row) for row in old], now)
-            rows = [row for row in rows if known[entity, key(row)] is None]
+            rows = [row for row in rows if known[entity, key(row)] is None] if old is not rows else []
         if not rows:
             return
         done = yield from _create(loading, entity, rows, now)
@@ -279,6 +298,8 @@ def _create(loading: Loading, entity: str, rows: list[Row], now: datetime) -> Pr
     fresh = loading.way(entity).fresh
     assert fresh is not None
     world = World(core.model, core.reader, now)
+    if fresh.clash(rows):
+        return False
     following = yield from fresh.followers(rows, label, world)
     if following:
         return False
