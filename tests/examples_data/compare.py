@@ -47,8 +47,13 @@ def difference(pattern: Pattern, expected: Any, found: Any) -> str | None:
         lengths = [[len(page) for page in pages] for pages in (expected, found)]
         if lengths[0] != lengths[1]:
             return f"pages of {lengths[0]} rows expected, found {lengths[1]}"
-        expected, found = (sorted((row for page in pages for row in page), key=repr) for pages in (expected, found))
+        expected, found = (sorted((row for page in pages for row in page), key=_text) for pages in (expected, found))
     return first_difference(expected, found)
+
+
+def _text(row: dict[str, Any]) -> str:
+    """A row as text, whatever the order of its columns: equal for equal rows."""
+    return repr(sorted(row.items(), key=lambda item: item[0]))
 
 
 def first_difference(expected: Any, found: Any, place: str = "") -> str | None:

@@ -63,7 +63,7 @@ def _structures(document: Document) -> list[str]:
     unit = document["objective"]["unit"]
     views = [view for structure in document["structures"] for view in structure["views"]]
     # An engine whose keys are one sorted sequence has no partitions to speak of.
-    split = any(view["partition"] for view in views)
+    split = any(view["partition"] and not view["base"] for view in views)
     head = ["structure", *(["partition", "sort"] if split else ["key"]), "holds", "rows", "size", _cost_title(unit)]
     rows = []
     for structure in document["structures"]:
@@ -74,10 +74,11 @@ def _structures(document: Document) -> list[str]:
         for view in structure["views"]:
             tags = structure["settings"].get("tags", {}).get(view["name"], {})
             partition, sort = (_parts(view[side], view["entity"], tags.get(side)) for side in ("partition", "sort"))
+            whole = _parts([*view["partition"], *view["sort"]], view["entity"], tags.get("sort"))
             rows.append(
                 [
                     f"  {view['entity']}" if shared else title,
-                    *([partition, sort] if split else [sort]),
+                    *([partition, sort] if split else [whole]),
                     _holds(view, document),
                     _count(view["rows"]),
                     format_bytes(view["bytes"]),

@@ -20,7 +20,7 @@ from keyplan.design.solve import Solution
 from keyplan.engines.base import Engine
 from keyplan.engines.work import Cost, Load, total
 from keyplan.model.entity import EXPIRES
-from keyplan.model.model import Model
+from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Order, Outer, Path, Select
 from keyplan.plan.design import Design, Finding, Objective, Unserved, ViewFigures
 from keyplan.plan.steps import (
@@ -145,7 +145,10 @@ class Assembly:
             wanted: tuple[str, ...] = tuple(str(path) for path in marks_of(self.model, other))
             wanted += tuple(computed_of(self.model, other))
             if name in self.bases and self.built.problem.costs.carries:
-                wanted += (*other.holds, *(part.path for part in other.parts if part.path))
+                held = (*other.holds, *(part.path for part in other.parts if part.path))
+                if self.engine.kinds[other.kind].inside:  # what is behind a reference is the owner's, which holds it
+                    held = tuple(text for text in held if not path_of(text, self.model, other.entity).roles)
+                wanted += held
             if base != view.name or not wanted:
                 continue
             if not roles:

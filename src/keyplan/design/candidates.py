@@ -20,6 +20,7 @@ from keyplan.engines.base import Kind
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import RANGES, Condition, Literal, Path
+from keyplan.plan.owners import owner_of, owners
 from keyplan.plan.view import Embed, Part, View
 
 MOST_SETS = 24
@@ -288,8 +289,9 @@ class Candidates:
                 continue  # an engine that keeps it sees the row alone
             if kind.local and not self._is_local(kind, shape, needs):
                 continue
-            if kind.inside and (not self._is_owned(entity) or len(partition) != 1 or shape.where):
-                continue  # rows inside others are found by one column
+            if kind.inside:
+                self._inside(kind, shape, keys, needs)
+                continue
             if kind.holds_all:
                 if all(not path_of(part.path, model, entity).roles for part in (*partition, *sort)):
                     probe = View("", entity, kind.name, partition, sort, (), (), shape.where)
@@ -317,10 +319,20 @@ class Candidates:
                 holds = held_paths(model, entity, set(held))
                 self._add(View("", entity, kind.name, partition, sort, holds, (), shape.where))
 
-    def _is_owned(self, entity: str) -> bool:
-        """Whether the key has a reference in it, to a row that this one may be inside of."""
-        here = self.model.entities[entity]
-        return any(not role.many and set(role.columns) <= set(here.key) for role in here.roles.values())
+    def _inside(self, kind: Kind, shape: Shape, keys: set[str], needs: list[Need]) -> None:
+        """Rows inside others: found by one column of theirs, and by columns of the row that they are inside of, all of
+        which can be had there."""
+        model, entity = self.model, shape.entity
+        own = [part for part in shape.partition if not path_of(part.path, model, entity).roles]
+        all_owners = owners(model, entity)
+        of = {owner_of(model, entity, path) for path in keys if path_of(path, model, entity).roles}
+        if len(own) != 1 or not all_owners or len(of) > 1 or "" in of or shape.where:
+            return
+        of = of or set(all_owners if len(all_owners) == 1 else ())
+        probe = View("", entity, kind.name, shape.partition, shape.sort, ())
+        asked = set().union(*self._asked_of(probe, needs))
+        beside = {path for path in asked if owner_of(model, entity, path) in of}
+        self._add(replace(probe, holds=held_paths(model, entity, keys | beside)))
 
     def _covering(self, view: View, keys: set[str], needs: list[Need]) -> Iterator[tuple[Part, ...]]:
         """Per need that the key can answer: all that it wants besides, as parts behind the key that only cover it.

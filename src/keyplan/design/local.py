@@ -1,7 +1,7 @@
 """Views that the engine keeps over certain views of ours only.
 
 *Local* ones are another order of the entries of a view, under the same partition; those *inside* find rows that are
-embedded in others by one of their columns.
+embedded in others by one of their columns, and by columns of the row that they are inside of.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from keyplan.design.match import child_view
 from keyplan.design.required import homes_inside, is_home
 from keyplan.engines.base import Kind
 from keyplan.engines.work import LinearRow
-from keyplan.model.model import Model
-from keyplan.plan.view import Part, View
+from keyplan.model.model import Model, path_of
+from keyplan.plan.view import Embed, Part, View
 
 Base = tuple[str, tuple[str, ...]]
 """A view, and the roles that lead to an embed inside it."""
@@ -33,9 +33,21 @@ def _embeds(model: Model, inside: View, views: Iterable[View]) -> Iterator[Base]
     for view in views:
         for embed in view.embeds:
             if embed.entity == inside.entity and inside.entity in homes_inside(model, view):
-                above = child_view(model, view, (embed.role,)).partition
-                if inside.sort == (*above, *embed.sort):
+                key = (*child_view(model, view, (embed.role,)).partition, *embed.sort)
+                if inside.sort[-len(key) :] == key and _beside(model, inside) <= set(_seen(model, view, embed)):
                     yield (view.name, (embed.role,))
+
+
+def _beside(model: Model, inside: View) -> set[str]:
+    """The columns of their owner by which rows inside it are found, and that are had with them."""
+    texts = {*inside.holds, *(part.path for part in inside.parts)}
+    return {text for text in texts if path_of(text, model, inside.entity).roles}
+
+
+def _seen(model: Model, view: View, embed: Embed) -> Iterator[str]:
+    """The own columns that a view holds, as its embedded rows see them."""
+    owner = model.entities[view.entity].roles[embed.role].field
+    return (f"{owner}.{text}" for text in view.holds if not path_of(text, model, view.entity).roles)
 
 
 def _homes(

@@ -171,7 +171,7 @@ class Maintenance:
         change = self._counted(effect, seen) if seen.measures else self._changed(write, effect, seen, kind)
         # An entry of ours that comes anew has all its copies read, whatever it was that moved it.
         anew = not kind.kept_by_engine and bool(change.moves or change.puts)
-        demands = self._copies(write, effect, seen, anew) if change.copies else []
+        demands = self._copies(write, effect, seen, anew) if change.copies and not kind.inside else []
         if change.needs_old and not effect.old_known:
             demands.append(Demand(write.name, "old", effect.entity, whole_row(self.model, effect.entity), effect.times))
         scale = effect.times
@@ -431,6 +431,9 @@ class Maintenance:
             changed = columns & effect.columns if effect.kind == "update" else columns
             if not changed:
                 continue
+            if kind.inside:
+                yield from self._owner_changed(write, effect, view, facts, chain[0], changed)
+                continue
             rows = effect.times
             demands = []
             entity = view.entity
@@ -467,6 +470,21 @@ class Maintenance:
                 noted = TouchWork(view, facts, checks=effect.times * 1.5)
                 yield Upkeep(noted, self.costs.touch(noted), effect.times)
             yield Upkeep(work, self.costs.touch(work) if touched else Cost(), own, 0.0, tuple(demands))
+
+    def _owner_changed(
+        self, write: Write, effect: Effect, view: View, facts: ViewFacts, owner: str, changed: set[str]
+    ) -> Iterator[Upkeep]:
+        """Entries over rows inside another one, whose key has a column of that one."""
+        keyed = {part.path for part in view.parts}
+        if not any(f"{owner}.{column}" in keyed for column in changed):
+            return
+        if self._goes_along(write, effect, view.entity, owner):
+            return
+        many = self.statistics.rows(view.entity) / max(1.0, self.statistics.rows(effect.entity))
+        touched = effect.times * many * min(1.0, self.view_facts.share(view))
+        gone = effect.kind == "delete"
+        work = TouchWork(view, facts, moves=0.0 if gone else touched, deletes=touched if gone else 0.0)
+        yield Upkeep(work, self.costs.touch(work), 0.0)
 
     def _goes_along(self, write: Write, effect: Effect, owner: str, role: str) -> bool:
         """Whether the rows that point at a deleted one are deleted by the same call."""

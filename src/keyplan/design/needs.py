@@ -185,7 +185,10 @@ def driven(model: Model, statistics: Statistics, need: Need) -> Iterator[tuple[N
             links = _links(role.columns, other.key)
             outer = Need(role.entity, stripped, wanted(model, role.entity, ()), strong=need.strong)
             at_least = need.at_least / max(1.0, found)
-            if need.order:
+            # The rows of several parents are merged by what orders those of each, which has to be the whole order then.
+            ordering = {*here.key, *(str(term.path) for term in need.order)}
+            alone = statistics.fixes_one_row(role.entity, stripped)
+            if need.order and (alone or ordering.isdisjoint(role.columns)):
                 yield outer, replace(need, given=(*links, *rest), at_least=at_least), max(found, 1e-6), True, name
             inner = replace(need, given=(*links, *rest), order=(), limit=None, at_least=at_least)
             yield outer, inner, max(found, 1e-6), not need.order, name

@@ -214,7 +214,7 @@ class Kind:
     """Every stored column of the row can be had through it, at the price of a further lookup inside the engine."""
     inside: bool = False
     """Kept by the engine over rows that are embedded in others: such a view needs an embed as its base, whose order
-    its key ends with."""
+    its key ends with. Paths behind the reference to the owner are no copies there, but its own columns."""
     covers: bool = False
     """With `holds_all`: a key that goes on with all columns that are wanted spares that lookup."""
     copies: bool = False

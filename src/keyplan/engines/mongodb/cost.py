@@ -164,7 +164,7 @@ def examined(work: Work, together: float = 1.0, *, most: bool = False) -> dict[s
     commands = max(1.0, ceil(work.requests / BATCH)) if work.get else work.requests
     found = {"command": commands, "seek": max(0.0, work.requests - commands)}
     copied = any("." in path for path in view.holds)
-    fetched = view.kind == "collection" or not work.covered or copied
+    fetched = view.kind in ("collection", "elements") or not work.covered or copied
     if view.kind != "collection" or not work.get:
         found["plan"] = commands
         found["key"] = entries
@@ -187,7 +187,7 @@ def written(work: TouchWork) -> dict[str, float]:
     if view.kind != "collection":
         found = {"index_entry": work.puts + 2 * work.moves + work.deletes}
         copies = sum(size for path, size in facts.value_bytes.items() if "." in path)
-        if copies:
+        if copies and view.kind != "elements":  # which have their owner's fields from its document
             # Copies that are read through an index stand in its documents, which are rewritten when they change.
             size = copies + facts.row_bytes
             found["rewrite"] = (work.puts + work.moves) * copies + work.patches * size

@@ -14,7 +14,7 @@ from keyplan.engines.mongodb.filters import FieldFilter, IdFilter
 from keyplan.engines.mongodb.layout import ID_INDEX, Place
 from keyplan.engines.mongodb.limits import BATCH
 from keyplan.engines.mongodb.operations import Find, Found, More
-from keyplan.engines.mongodb.values import ID, Document, Names, id_encoder, key_decoder, row_code, source_of
+from keyplan.engines.mongodb.values import ID, Document, Names, Slot, id_encoder, key_decoder, row_code, source_of
 from keyplan.errors import UnsupportedError
 from keyplan.plan.steps import Search
 
@@ -40,23 +40,25 @@ class ScanAsk(Ask):
 class EmbeddedReader(Reader):
     """A Search over one array of a collection's documents."""
 
-    def __init__(self, place: Place, search: Search) -> None:
+    def __init__(self, place: Place, search: Search, beside: Sequence[Slot] = ()) -> None:
         if search.along:
             raise UnsupportedError(f"view '{search.view}': rows are embedded one level deep")
+        owned = {slot.path for slot in beside}
         for path in search.takes:
-            if path not in place.slots:
+            if path not in place.slots and path not in owned:
                 raise UnsupportedError(f"view '{search.view}' does not hold '{path}'")
         self._place = place
         self._descending = search.descending
-        takes = [place.slots[path] for path in search.takes]
+        takes = [place.slots[path] for path in search.takes if path not in owned]
         names = Names()
         key = "".join(names.decode(slot, source_of(slot, "e")) + ", " for slot in place.own_key)
-        row = row_code(names, takes, "e")
+        row = ", ".join(filter(None, (row_code(names, takes, "e"), row_code(names, beside, "d"))))
         self._elements: Callable[[Document], Keyed] = names.compile(
             f"lambda d: sorted([(({key}), {{{row}}}) for e in d.get({place.array!r}, ())], key=lambda pair: pair[0])"
         )
         wanted = {slot.field for slot in (*takes, *place.own_key) if slot.field.partition(".")[0] != ID}
         self._projection = {f"{place.array}.{field}": 1 for field in sorted(wanted)} or {place.array: 1}
+        self._projection |= {slot.field: 1 for slot in beside}
         roots = place.parts[: len(place.parts) - place.own]
         self._roots = len(roots)
         self._id = id_encoder(place.root_key)

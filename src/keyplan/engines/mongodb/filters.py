@@ -108,9 +108,9 @@ class FieldFilter:
         low = None if span.low is None else self.encode(width, span.low)
         high = None if span.high is None else self.encode(width, span.high)
         rest = self.parts[width:]
-        lows = _lexicographic(rest, low, span.low_open, up=True)
-        highs = _lexicographic(rest, high, span.high_open, up=False)
-        starts = _beginning(rest[0].slot.field, span.starts) if span.starts else []
+        lows = lexicographic(rest, low, span.low_open, up=True)
+        highs = lexicographic(rest, high, span.high_open, up=False)
+        starts = beginning(rest[0].slot.field, span.starts) if span.starts else []
         branches = []
         for one in lows:
             for other in highs:
@@ -118,13 +118,13 @@ class FieldFilter:
         return disjunction(branches)
 
 
-def _beginning(field: str, starts: str) -> list[Term]:
+def beginning(field: str, starts: str) -> list[Term]:
     above = successor(starts)
     terms: list[Term] = [(field, "$gte", starts)]
     return terms if above is None else [*terms, (field, "$lt", above)]
 
 
-def _lexicographic(
+def lexicographic(
     parts: Sequence[KeyPart], values: tuple[Any, ...] | None, is_open: bool, *, up: bool
 ) -> list[list[Term]]:
     """The branches of a bound over several fields; a descending one counts the other way."""

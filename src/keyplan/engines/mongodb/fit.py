@@ -11,6 +11,8 @@ from keyplan.engines.work import Rejection, ViewFacts
 from keyplan.errors import ArgumentError
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Term
+from keyplan.model.types import Type
+from keyplan.plan.owners import owner_of
 from keyplan.plan.view import View
 from keyplan.units import parse_bytes, parse_count
 
@@ -120,16 +122,24 @@ def _index(model: Model, view: View) -> View | Rejection:
 
 
 def _elements(model: Model, view: View) -> View | Rejection:
-    """An index over one field of the elements of an array: they are found by its value, parent by parent."""
-    plain = all(part.cut is None and not part.descending for part in view.parts)
-    (first,) = view.partition
-    if not plain or path_of(first.path, model, view.entity).roles:
-        return Rejection("an index over an array is over a field of its elements")
-    if not model.entities[view.entity].columns[first.path].type.is_ordered:
-        return Rejection("an index over an array is over single values of its elements")
-    if tuple(part.path for part in view.sort) != model.entities[view.entity].key:
-        return Rejection("what an index over an array finds is in the order of the key")
+    """An index over one field of the elements of an array, and over fields of the documents that they are in."""
+    if any(part.cut is not None or part.descending for part in view.parts):
+        return Rejection("an index over an array is over plain fields, in one direction")
+    key = model.entities[view.entity].key
+    if tuple(part.path for part in view.sort[-len(key) :]) != key:
+        return Rejection("what an index over an array finds is in the order of the key at last")
+    first = [part.path for part in view.parts[: -len(key)]]
+    own = [path for path in first if not path_of(path, model, view.entity).roles]
+    of = {owner_of(model, view.entity, path) for path in first if path not in own}
+    if len(own) != 1 or own[0] not in {part.path for part in view.partition} or len(of) > 1 or "" in of:
+        return Rejection("an index over an array is over one field of its elements, and fields of their document")
+    if any(not path_type(model, view.entity, path).is_ordered for path in first):
+        return Rejection("an index over an array is over single values")
     return view
+
+
+def path_type(model: Model, entity: str, path: str) -> Type:
+    return model.column(entity, path_of(path, model, entity)).type
 
 
 def _embedding(model: Model, view: View, facts: ViewFacts) -> View | Rejection:

@@ -67,6 +67,8 @@ class Place:
     """An embed: the field of the array."""
     own: int = 0
     """An embed: how many parts stand in the element itself."""
+    owner: str = ""
+    """An embed: the reference by which its rows know the row whose document they are in."""
     children: dict[str, Place] = field(default_factory=dict)
     presence: str = ""
     """With children: the field that every row has."""
@@ -293,7 +295,7 @@ def _embed(model: Model, parent: Place, embed: Embed) -> Place:
     for one in embed.sort:
         parts.append(KeyPart(slots[one.path], one.descending))
     place = Place(parent.view, (embed.role,), embed.entity, parent.collection, tuple(parts), slots)
-    place.array, place.own = embed.role, len(embed.sort)
+    place.array, place.own, place.owner = embed.role, len(embed.sort), role.field
     parent.children[embed.role] = place
     return place
 
@@ -336,15 +338,38 @@ def _words(place: Place, part: Part) -> Slot:
 def _over_elements(
     view: View, structure: Structure, inner: Place, places: Mapping[tuple[str, tuple[str, ...]], Place]
 ) -> Index:
-    """An index over a field of an array's elements, and the parent's `_id` behind it."""
-    if view.kind != "elements" or tuple(part.path for part in view.sort) != tuple(slot.path for slot in inner.key):
+    """An index over a field of an array's elements and fields of their document, and the `_id` behind them.
+
+    Elements whose owner's row is not there have no entry where one of its fields is in the key.
+    """
+    width = len(inner.key)
+    if view.kind != "elements" or tuple(part.path for part in view.sort[-width:]) != tuple(s.path for s in inner.key):
         raise UnsupportedError(
             f"view '{view.name}': rows inside others are found by one field, in the order of the key"
         )
-    slot = inner.slots[view.partition[0].path]
-    field = Slot(slot.path, f"{inner.array}.{slot.field}", slot.type, nullable=False)
-    parts = (KeyPart(field), KeyPart(Slot(ID, ID, Type("string"), nullable=False)))
-    return Index(view, structure.name, places[inner.view.name, ()], parts, {}, inner=inner)
+    document = places[inner.view.name, ()]
+    parts = []
+    partial: dict[str, Any] = {}
+    for part in view.parts[:-width]:
+        if part.path in inner.slots:
+            slot = inner.slots[part.path]
+            parts.append(KeyPart(Slot(slot.path, f"{inner.array}.{slot.field}", slot.type, nullable=False), many=True))
+            continue
+        slot = owner_slot(document, inner, part.path)
+        partial[slot.field] = {"$exists": True}
+        parts.append(KeyPart(replace(slot, nullable=False)))
+    if sum(part.many for part in parts) != 1:
+        raise UnsupportedError(f"view '{view.name}': rows inside others are found by one field of theirs")
+    parts.append(KeyPart(Slot(ID, ID, Type("string"), nullable=False)))
+    return Index(view, structure.name, document, tuple(parts), partial, inner=inner)
+
+
+def owner_slot(document: Place, inner: Place, path: str) -> Slot:
+    """The slot of a column of the row that embedded rows are in, under the path by which they know it."""
+    role, _, column = path.partition(".")
+    if role != inner.owner or column not in document.slots:
+        raise UnsupportedError(f"view '{inner.view.name}' does not hold '{path}' with its '{inner.array}'")
+    return replace(document.slots[column], path=path)
 
 
 def _condition(view: View, slot: Slot, condition: Condition) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from keyplan.engines.base import Access
 from keyplan.engines.mongodb.bounds import id_range
-from keyplan.engines.mongodb.layout import Index, Place, layout
+from keyplan.engines.mongodb.layout import Index, Place, layout, owner_slot
 from keyplan.engines.mongodb.script import Parameter, plain
 from keyplan.engines.mongodb.values import ID, Document, Slot, encoder
 from keyplan.model.model import Model
@@ -72,9 +72,10 @@ class _Find:
 
     def text(self) -> str:
         search, place = self.search, self.place
-        fields = [slot.field for path in search.takes if (slot := (self.inner or place).slots.get(path)) is not None]
-        if self.inner is not None:
-            fields = [name if name.partition(".")[0] == ID else f"{self.inner.array}.{name}" for name in fields]
+        if self.inner is None:
+            fields = [slot.field for path in search.takes if (slot := place.slots.get(path)) is not None]
+        else:
+            fields = [_seen(place, self.inner, path) for path in search.takes]
         fields += [place.children[role].array for role in search.along if role in place.children]
         projection = dict.fromkeys(fields, 1)
         method = "find" if self.ranged and (self.inner is None or self.index is not None) else "findOne"
@@ -94,6 +95,14 @@ class _Find:
 
     def shown(self, document: Document) -> str:
         return plain(document, bare=True)
+
+
+def _seen(document: Place, inner: Place, path: str) -> str:
+    """The field of an embedded row's value, which may be its owner's."""
+    slot = inner.slots.get(path)
+    if slot is None:
+        return owner_slot(document, inner, path).field
+    return slot.field if slot.field.partition(".")[0] == ID else f"{inner.array}.{slot.field}"
 
 
 def _test(slot: Slot, condition: Condition) -> Document:
