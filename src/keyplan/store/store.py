@@ -16,7 +16,7 @@ from keyplan.store.blame import BLAMABLE
 from keyplan.store.core import Core
 from keyplan.store.load import Loading, load_rows
 from keyplan.store.pump import patient, run, run_async
-from keyplan.store.quick import NOT_QUICK, Quick, quick_read
+from keyplan.store.quick import NOT_QUICK, Quick, QuickAsync, quick_read, quick_read_async
 from keyplan.store.read import Read
 from keyplan.store.verify import Verification, verify
 
@@ -93,6 +93,21 @@ class SyncPatternMethod(PatternMethod):
 
 class AsyncPatternMethod(PatternMethod):
     """A pattern, async."""
+
+    _quick: QuickAsync | None = None
+
+    def __call__(
+        self, *, cursor: str | None = None, consistency: str | None = None, explain: bool = False, **arguments: Any
+    ) -> Any:
+        if self._quick is not None and consistency is None and cursor is None and not explain:
+            return self._quickly(self._quick, arguments)
+        return self._run(self._core.read(self._read, arguments, cursor, consistency, explain))
+
+    async def _quickly(self, quick: QuickAsync, arguments: Mapping[str, Any]) -> Any:
+        answer = await quick(arguments)
+        if answer is not NOT_QUICK:
+            return answer
+        return await self._run(self._core.read(self._read, arguments, None, None, False))
 
     def all(
         self, *, cursor: str | None = None, consistency: str | None = None, **arguments: Any
@@ -261,6 +276,12 @@ class AsyncStore(_Common[AsyncPort]):
 
     _pattern_method = AsyncPatternMethod
 
+    def __init__(self, core: Core, port: AsyncPort) -> None:
+        super().__init__(core, port)
+        if getattr(port, "call", None) is None:
+            for name, read in core.reads.items():
+                self.__dict__[name]._quick = quick_read_async(read, port)
+
     def _run(self, proc: Proc[T]) -> Any:
         call = getattr(self._port, "call", None)
         if call is not None:  # a port that runs whole procs on a worker of its own
@@ -296,6 +317,8 @@ class AsyncStore(_Common[AsyncPort]):
         if not self._closed:
             self._closed = True
             port, self._port = self._port, _ClosedAsyncPort()
+            for name in self._core.reads:
+                self.__dict__[name]._quick = None
             await port.close()
 
     async def __aenter__(self) -> AsyncStore:
