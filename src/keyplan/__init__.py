@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from keyplan.model.schema import json_schema
     from keyplan.plan.design import Design
     from keyplan.store.open import open, open_async
+    from keyplan.store.verify import Verification
 
 __all__ = [
     "AccessError",
@@ -70,6 +71,7 @@ __all__ = [
     "UncertainError",
     "UnknownEngineError",
     "UnsupportedError",
+    "Verification",
     "apply",
     "arguments_from_text",
     "calibrate",
@@ -101,6 +103,7 @@ _HOMES = {
     "Calibration": "keyplan.engines.calibration",
     "Design": "keyplan.plan.design",
     "Model": "keyplan.model.model",
+    "Verification": "keyplan.store.verify",
     "apply": "keyplan.api",
     "arguments_from_text": "keyplan.model.interchange",
     "calibrate": "keyplan.api",

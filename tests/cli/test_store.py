@@ -99,6 +99,62 @@ def test_verify_finds_and_repairs(keyplan: Keyplan, shop: str) -> None:
     assert keyplan("verify", "shop.yaml", URL).exit_code == 0
 
 
+def sqlite(*statements: str) -> None:
+    """What somebody does to the file with other tools."""
+    with sqlite3.connect("shop.db") as database:
+        for statement in statements:
+            database.execute(statement)
+    database.close()
+
+
+@pytest.mark.parametrize("other", ["", "CREATE INDEX {} ON Product (name)"], ids=["dropped", "other"])
+def test_verify_finds_and_repairs_an_index(keyplan: Keyplan, shop: str, other: str) -> None:
+    with sqlite3.connect("shop.db") as database:
+        (index,) = next(iter(database.execute("SELECT name FROM sqlite_master WHERE name LIKE 'ix\\_%' ESCAPE '\\'")))
+    database.close()
+    sqlite(f"DROP INDEX {index}", *([other.format(index)] if other else []))
+    fault = f"index {index} is {'another' if other else 'missing'}"
+    found = keyplan("verify", "shop.yaml", URL)
+    assert (found.exit_code, found.stderr) == (1, "")
+    assert f"{fault}; 'keyplan apply' or --repair makes it again\n" in found.stdout
+    assert found.stdout.endswith("\n3 rows: every view is what its rows imply, but structures are missing\n")
+    assert json.loads(keyplan("verify", "shop.yaml", URL, "--format", "json").stdout)["structures"] == [fault]
+    repaired = keyplan("verify", "shop.yaml", URL, "--repair", "--yes")
+    assert (repaired.exit_code, repaired.stdout.splitlines()[-1]) == (1, "3 rows: repaired 1 structure")
+    assert keyplan("verify", "shop.yaml", URL).exit_code == 0
+    assert keyplan("apply", "shop.yaml", URL).stdout == "nothing to do; the design is there already\n"
+
+
+def test_verify_does_not_repair_what_has_lost_its_rows(keyplan: Keyplan, shop: str) -> None:
+    sqlite('DROP TABLE "User"')
+    line = "table User is missing, with all its rows; restore it from a backup, or load the rows again"
+    for more in ((), ("--repair", "--yes")):
+        assert_fails(keyplan("verify", "shop.yaml", URL, *more), line)
+
+
+def test_verify_fills_a_table_that_others_are_copied_to(keyplan: Keyplan, shop: str) -> None:
+    keyplan("run", "shop.yaml", URL, "place_order", f"user={shop}", "total=1")
+    with sqlite3.connect("shop.db") as database:
+        (table,) = next(iter(database.execute("SELECT name FROM sqlite_master WHERE name LIKE 'Order_sums_by_%'")))
+    database.close()
+    sqlite(f'DROP TABLE "{table}"')
+    found = keyplan("verify", "shop.yaml", URL)
+    assert found.exit_code == 1
+    assert found.stdout.splitlines()[-3:] == [
+        f"table {table} is missing; 'keyplan apply' or --repair makes it again",
+        "",
+        "nothing was compared, because structures are missing",
+    ]
+    repaired = keyplan("verify", "shop.yaml", URL, "--repair", "--yes").stdout.splitlines()[-1]
+    assert repaired == "4 rows: repaired 1 structure and 1 entry"
+    assert keyplan("verify", "shop.yaml", URL).exit_code == 0
+
+
+def test_one_row_is_one_row(keyplan: Keyplan, locked: str) -> None:
+    assert keyplan("load", locked, URL, "-", stdin=ROW).stdout == "loaded 1 row\n"
+    assert keyplan("verify", locked, URL).stdout.endswith("\n1 row: every view is what its rows imply\n")
+
+
 def test_apply_shows_first_and_does_it_with_yes(keyplan: Keyplan) -> None:
     keyplan("init", "shop.yaml")
     dry = keyplan("apply", "shop.yaml", URL)

@@ -13,6 +13,7 @@ import click
 
 import keyplan
 from keyplan.cli.options import model_argument, read_model, url_argument, working
+from keyplan.cli.tables import several
 
 Row = tuple[str, dict[str, Any]]
 
@@ -71,7 +72,7 @@ def command(
             raise click.ClickException(
                 f"interrupted after {safe} rows; run it again with --done {safe} to go on from there"
             ) from None
-    click.echo(f"loaded {loaded:,} rows")
+    click.echo(f"loaded {several(loaded, 'row')}")
 
 
 def _midnight(day: str | None) -> datetime | None:

@@ -15,6 +15,11 @@ COMFORTABLE = 24
 """Columns that wrap give way first, down to this."""
 
 
+def several(number: int, one: str, many: str = "") -> str:
+    """A number with its noun: `1 row`, `2,000 rows`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def width() -> int:
     """The columns there are to fill: those of the terminal, or a fixed number, so that files are reproducible."""
     return max(60, min(shutil.get_terminal_size().columns, 140)) if sys.stdout.isatty() else 120

@@ -9,17 +9,19 @@ import click
 import keyplan
 from keyplan.cli.options import format_option, model_argument, read_model, url_argument, working, yes_option
 from keyplan.cli.output import as_json
-from keyplan.cli.tables import table
+from keyplan.cli.tables import several, table
 
 
 @click.command()
 @model_argument
 @url_argument
-@click.option("--repair", is_flag=True, help="Make every view equal to its home rows; wants --yes.")
+@click.option(
+    "--repair", is_flag=True, help="Make indexes that are missing, and every view equal to its home rows; wants --yes."
+)
 @yes_option
 @format_option
 def command(model_file: str, url: str, repair: bool, yes: bool, form: str) -> int:
-    """Check every copy and index entry against its home row.
+    """Check every structure against the design, and every entry against its home row.
 
     Exit 1 if something is missing, wrong or too much. A repair should run while nobody writes.
 
@@ -38,14 +40,27 @@ def command(model_file: str, url: str, repair: bool, yes: bool, form: str) -> in
         rows = [[name, *(f"{getattr(view, each):,}" for each in columns)] for name, view in found.views.items()]
         for line in table(["view", *columns], rows, right=" ".join(columns)):
             click.echo(line)
+        for fault in found.structures:
+            click.echo(fault if repair and yes else f"{fault}; 'keyplan apply' or --repair makes it again")
         for problem in found.problems:
             click.echo(problem)
-        if found.ok:
-            click.echo(f"\n{found.rows:,} rows: every view is what its rows imply")
-        elif repair and yes:
-            click.echo(f"\n{found.rows:,} rows: repaired {found.repaired:,} entries")
-        else:
-            click.echo(f"\n{found.rows:,} rows: views differ from their rows")
+        click.echo(f"\n{_outcome(found, repaired=repair and yes)}")
     if repair and not yes and not found.ok:
         click.echo("nothing was repaired; add --yes to do it", err=True)
     return 0 if found.ok else 1
+
+
+def _outcome(found: keyplan.Verification, *, repaired: bool) -> str:
+    if not found.compared:
+        return "nothing was compared, because structures are missing"
+    rows = several(found.rows, "row")
+    if found.ok:
+        return f"{rows}: every view is what its rows imply"
+    wrong = any(one.missing or one.wrong or one.extra for one in found.views.values())
+    if repaired:
+        entries = several(found.repaired - len(found.structures), "entry", "entries")
+        parts = [several(len(found.structures), "structure")] if found.structures else []
+        return f"{rows}: repaired " + " and ".join([*parts, *([entries] if wrong else [])])
+    if wrong:
+        return f"{rows}: views differ from their rows"
+    return f"{rows}: every view is what its rows imply, but structures are missing"

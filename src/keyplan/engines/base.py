@@ -181,6 +181,12 @@ class Change(ABC):
 
     summary: str
     destructive: bool = False
+    fault: str = ""
+    """What is wrong if a server that holds the design needs this step, such as 'index x is missing'."""
+    is_place: bool = False
+    """Whether that is a place of entries, without which nothing can be read there."""
+    is_home: bool = False
+    """Whether it is the home of rows, which the step does not bring back."""
 
     @abstractmethod
     def run(self) -> Proc[None]: ...

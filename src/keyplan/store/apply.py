@@ -42,6 +42,12 @@ def difference(model: Model, engine: Engine, design: Design, lock: str | None = 
     return _difference(model, engine, design, catalog, lock)
 
 
+def drift(model: Model, engine: Engine, design: Design) -> Proc[Sequence[Change]]:
+    """The steps back to the design that is recorded on the server, where something was changed there by other hands."""
+    catalog = yield from engine.inspect(model, design)
+    return engine.changes(model, design, catalog.lock or lock_text(model, design), catalog)
+
+
 def from_nothing(model: Model, engine: Engine, design: Design) -> Difference:
     """The steps that would make an embedded database that is not there yet."""
     return _difference(model, engine, design, Catalog())

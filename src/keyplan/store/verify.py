@@ -1,4 +1,4 @@
-"""Verify: every entry of every view that keyplan keeps, against what the home rows imply.
+"""Verify: every structure against the design, every entry of every view that keyplan keeps against its home rows.
 
 Homes are streamed in chunks. For each row the entries it ought to have are read by their keys and compared; then each
 view is streamed for entries that no row accounts for; groups of measures are counted anew. A repair makes the views
@@ -14,10 +14,12 @@ from itertools import product
 from typing import Any
 
 from keyplan.engines.base import Ask, Proc, Reader, Span
+from keyplan.errors import DesignMismatchError
 from keyplan.model.entity import EXPIRES
 from keyplan.plan.edits import Edit
 from keyplan.plan.steps import Search
 from keyplan.plan.view import COUNT
+from keyplan.store.apply import drift
 from keyplan.store.core import Core
 from keyplan.store.expiry import compile_alive, is_gone
 from keyplan.store.fold import plus
@@ -46,13 +48,17 @@ class Verification:
     views: dict[str, ViewReport] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     """The first of them, in words."""
+    structures: list[str] = field(default_factory=list)
+    """What the design has and the server has not or otherwise, in words."""
+    compared: bool = True
+    """Whether the views were compared at all: not while a place of theirs is missing."""
     rows: int = 0
     repaired: int = 0
 
     @property
     def ok(self) -> bool:
-        """Whether every view was what its home rows imply."""
-        return not any(one.missing or one.wrong or one.extra for one in self.views.values())
+        """Whether every structure was there, and every view what its home rows imply."""
+        return not self.structures and not any(one.missing or one.wrong or one.extra for one in self.views.values())
 
     def note(self, view: str, what: str, key: Key) -> None:
         report = self.views[view]
@@ -65,7 +71,8 @@ def verify(core: Core, repair: bool = False, progress: Callable[[int], None] | N
     """Compares all views with the homes; repairs them if asked to."""
     yield from core.writer.intents.finish_all(core.clock())
     work = _Verifier(core, repair, progress)
-    for entity in core.model.entities:
+    yield from work.structures()
+    for entity in core.model.entities if work.result.compared else ():
         yield from work.entity(entity)
     return work.result
 
@@ -80,6 +87,23 @@ class _Verifier:
         for places in core.places.of.values():
             for place in places:
                 self.result.views.setdefault(place.view.name, ViewReport())
+
+    def structures(self) -> Proc[None]:
+        """What somebody has dropped or made otherwise; a home without its rows is beyond repair."""
+        steps = yield from drift(self.core.model, self.core.engine, self.core.design)
+        lost = next((step.fault for step in steps if step.is_home), None)
+        if lost is not None:
+            raise DesignMismatchError(f"{lost}, with all its rows; restore it from a backup, or load the rows again")
+        self.result.structures = [step.fault for step in steps if step.fault]
+        if not self.repair or not self.result.structures:
+            self.result.compared = not any(step.is_place for step in steps)
+            return
+        for step in steps:
+            if step.destructive:  # more than the recorded design explains: not to be done by the way
+                raise DesignMismatchError(f"{self.result.structures[0]}; look at it with 'keyplan apply'")
+        for step in steps:
+            yield from step.run()
+        self.result.repaired += len(self.result.structures)
 
     def entity(self, name: str) -> Proc[None]:
         places = self.core.places.of[name]

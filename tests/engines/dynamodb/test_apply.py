@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import keyplan
 from keyplan.engines.base import Catalog, Port
 from keyplan.engines.dynamodb import ENGINE
 from keyplan.engines.dynamodb import changes as steps
@@ -31,6 +32,7 @@ from tests.engines.dynamodb.support import (
     little_model,
     url_of,
 )
+from tests.unit.design.nouns import model_of
 
 LITTLE = little_model()
 NOTES = "the rows of the table are laid out for another design"
@@ -129,6 +131,27 @@ def test_a_lost_index_is_made_again_and_filled(port: Port) -> None:
     send(port, "UpdateTable", {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": "GSI1"}}]})
     assert len(apply(LITTLE, design, port)) == 2
     assert send(port, "Scan", {"IndexName": "GSI1"})["Count"] == 1
+
+
+def test_verify_finds_and_makes_a_deleted_index(server: Server) -> None:
+    pattern = 'of_user: { find: Note, where: "owner = :owner", order: made desc, page: 5, rate: 50/s }'
+    model = model_of(
+        "Note: { count: 1M, fields: { nid: 'int, key', owner: 'int, distinct 10k', made: timestamp } }",
+        pattern,
+        "jot: { create: Note, rate: 1/s }",
+    )
+    url = url_of(server.url)
+    keyplan.apply(model, url)
+    with keyplan.open(model, url) as store:
+        store.jot(nid=1, owner=2, made="2030-01-01T00:00:00Z")
+        connected = ENGINE.connect(url, model, None)
+        send(connected, "UpdateTable", {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": "GSI1"}}]})
+        connected.close()
+        found = store.verify()
+        assert (found.ok, found.structures) == (False, ["index GSI1 is missing"])
+        assert store.verify(repair=True).repaired == 1
+        assert store.verify().ok
+        assert [row["nid"] for row in store.of_user(owner=2)] == [1]
 
 
 def test_rows_are_not_stranded(port: Port) -> None:

@@ -325,3 +325,28 @@ def test_reads_take_the_preference_of_the_url_and_strong_ones_the_primary(url: s
     assert strict.writing("x").write_concern.document["w"] == 1
     link.client.close()
     strict.client.close()
+
+
+# Structures that somebody has changed
+
+
+def test_verify_finds_and_makes_a_dropped_index(store: keyplan.Store, url: str) -> None:
+    store.create_order(oid=1, mail="a", tags=["x"], items=[])
+    database = raw(url)
+    names = [name for name in database["Order"].index_information() if name != "_id_"]
+    for name in names:
+        database["Order"].drop_index(name)
+    found = store.verify()
+    assert not found.ok
+    assert found.compared
+    (fault,) = found.structures
+    assert fault == "collection Order: " + ", ".join(f"index {name} is missing" for name in names)
+    assert store.verify(repair=True).repaired == 1
+    assert store.verify().ok
+    assert sorted(database["Order"].index_information()) == sorted(["_id_", *names])
+
+
+def test_verify_says_that_a_home_is_gone(store: keyplan.Store, url: str) -> None:
+    raw(url).drop_collection("Order")
+    with pytest.raises(DesignMismatchError, match="collection Order is missing, with all its rows; restore it"):
+        store.verify(repair=True)

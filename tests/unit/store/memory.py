@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import cmp_to_key
 from typing import Any
 
-from keyplan.engines.base import Answer, Ask, Codec, Kind, Reader, Reply, Row, Span
+from keyplan.engines.base import Answer, Ask, Catalog, Change, Codec, Kind, Proc, Reader, Reply, Row, Span
 from keyplan.errors import ConflictError, RangeError
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
@@ -115,6 +115,13 @@ class MemoryEngine:
 
     def codec(self, model: Model, design: Design) -> MemoryCodec:
         return MemoryCodec(model, design)
+
+    def inspect(self, model: Model, design: Design) -> Proc[Catalog]:
+        return Catalog(lock="a design")
+        yield
+
+    def changes(self, model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]:
+        return ()
 
 
 class MemoryPort:

@@ -145,7 +145,7 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
             steps.append(DeleteIndex(name))
     for name, index in wanted.items():
         if name not in there or not _fits(index, there[name], types):
-            steps.append(CreateIndex(model, design, index))
+            steps.append(CreateIndex(model, design, index, "another" if name in there else "missing"))
     if places.expires and found.found["ttl"] != TTL:
         steps.append(EnableExpiry())
     if not steps and found.lock == lock and found.design_hash == design_hash(lock):
@@ -324,8 +324,9 @@ class SetBilling(Change):
 class CreateIndex(Change):
     """One index; DynamoDB fills it from the items that have its keys."""
 
-    def __init__(self, model: Model, design: Design, index: Index) -> None:
+    def __init__(self, model: Model, design: Design, index: Index, state: str) -> None:
         self.summary = f"create the index {index.name} ({index.projection}) and fill it"
+        self.fault = f"index {index.name} is {state}"
         self._body = {
             "AttributeDefinitions": attribute_definitions([index]),
             "GlobalSecondaryIndexUpdates": [{"Create": index_definition(model, design, index)}],

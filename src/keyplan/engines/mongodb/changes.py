@@ -108,7 +108,7 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
             steps.append(DropCollection(name, home=home))
     for name, place in wanted.items():
         if name not in there:
-            steps.append(CreateCollection(place))
+            steps.append(CreateCollection(place, home=_is_home(design, place)))
         elif there[name].get("validator") != validator(place):
             steps.append(ChangeValidator(place))
         steps += _index_steps(places, place, about["indexes"].get(name, {}), name in there)
@@ -146,7 +146,7 @@ def _index_steps(places: Layout, place: Place, there: Mapping[str, Document], ex
             steps.append(DropIndex(place.collection, name))
     new = [definition for name, definition in wanted.items() if name not in there or not _same(definition, there[name])]
     if new:
-        steps.append(CreateIndexes(place, new))
+        steps.append(CreateIndexes(place, new, there))
     return steps
 
 
@@ -190,8 +190,9 @@ class _Commands(Change):
 class CreateCollection(_Commands):
     """A collection with its validator."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, *, home: bool) -> None:
         self.summary = f"create the collection {place.collection}"
+        self.fault, self.is_place, self.is_home = f"collection {place.collection} is missing", True, home
         body = {"create": place.collection, "validator": validator(place), "writeConcern": _MAJORITY}
         # Somebody who applies the same design at the same time may have been faster; the validator then is his.
         change = {"collMod": place.collection, "validator": validator(place), "writeConcern": _MAJORITY}
@@ -203,6 +204,7 @@ class ChangeValidator(_Commands):
 
     def __init__(self, place: Place) -> None:
         self.summary = f"change the validator of {place.collection}"
+        self.fault = f"collection {place.collection} has another validator, or none"
         self.commands = (
             Command({"collMod": place.collection, "validator": validator(place), "writeConcern": _MAJORITY}),
         )
@@ -211,10 +213,12 @@ class ChangeValidator(_Commands):
 class CreateIndexes(Change):
     """Indexes of one collection, built together in one pass over it."""
 
-    def __init__(self, place: Place, definitions: list[Document]) -> None:
+    def __init__(self, place: Place, definitions: list[Document], there: Mapping[str, Document]) -> None:
         self._collection = place.collection
         self._names = [one["name"] for one in definitions]
         self.summary = f"create {_indexes(self._names)} of {place.collection}"
+        faults = [f"index {name} is {'another' if name in there else 'missing'}" for name in self._names]
+        self.fault = f"collection {place.collection}: {', '.join(faults)}"
         body = {"createIndexes": place.collection, "indexes": definitions, "writeConcern": _MAJORITY}
         self._command = Command(body)
 

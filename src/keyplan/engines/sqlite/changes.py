@@ -94,10 +94,15 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
             steps.append(SqliteChange(batch, f"drop table {name}, {what}", text, destructive=home, drops=name))
     for name, wanted_table in wanted.items():
         if name.lower() not in known:
-            steps.append(SqliteChange(batch, f"create table {name}", _if_missing(table_ddl(wanted_table))))
+            step = SqliteChange(batch, f"create table {name}", _if_missing(table_ddl(wanted_table)))
+            step.fault, step.is_place = f"table {name} is missing", True
+            step.is_home = _is_home(design, wanted_table)
+            steps.append(step)
     for name, index in indexes.items():
         if there_indexes.get(name, ("", ""))[1] != index_ddl(index):
-            steps.append(SqliteChange(batch, f"create index {name}", _if_missing(index_ddl(index))))
+            step = SqliteChange(batch, f"create index {name}", _if_missing(index_ddl(index)))
+            step.fault = f"index {name} is {'another' if name in there_indexes else 'missing'}"
+            steps.append(step)
     if not steps and found.lock == lock and found.design_hash == design_hash(lock):
         return ()
     return (*steps, _Record(batch))
