@@ -19,7 +19,7 @@ MOST_NAME = 64
 
 STORE_METHODS = (
     *("open", "close", "load", "settle", "verify", "explain", "apply"),
-    *("model", "design", "transaction", "all", "run", "rows"),
+    *("model", "design", "transaction", "all", "run", "rows", "using"),
 )
 """Names of the store itself, which no pattern, write or transaction may take."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from keyplan.engines.base import AsyncPort, Port, Proc, Reply, Round
-from keyplan.errors import ArgumentError, UnavailableError, nearest
+from keyplan.errors import ArgumentError, UnavailableError, UnsupportedError, nearest
 from keyplan.model.model import Model
 from keyplan.model.pattern import Pattern
 from keyplan.model.write import Transaction, Write
@@ -184,6 +184,17 @@ class _Common(Generic[P]):
         """The design that the store runs."""
         return self._core.design
 
+    def _other(self, options: Mapping[str, Any]) -> Self:
+        """The store on the same connection, with other options."""
+        if self._closed:
+            raise UnavailableError("the store is closed")
+        other = getattr(self._port, "using", None)
+        if other is None:
+            raise UnsupportedError(
+                f"{self.design.engine}: there is nothing that calls could ask for; leave out 'using'"
+            )
+        return type(self)(self._core, other(options))
+
     def _run(self, proc: Proc[Any]) -> Any:
         raise NotImplementedError
 
@@ -255,6 +266,14 @@ class Store(_Common[Port]):
         """Waits until every write that has returned shows in every view."""
         run(patient(self._core.settle()), self._port)
 
+    def using(self, **options: Any) -> Store:
+        """The same store and connection, whose calls ask the engine for something else than the URL does.
+
+        The options are the engine's own: on MongoDB `w`, `journal`, `wtimeoutMS`, `readPreference` and
+        `readConcernLevel`. It is over with the store that it was made of; closing it closes nothing.
+        """
+        return self._other(options)
+
     def close(self) -> None:
         """Closes the connection."""
         if not self._closed:
@@ -311,6 +330,10 @@ class AsyncStore(_Common[AsyncPort]):
     async def settle(self) -> None:
         """Waits until every write that has returned shows in every view."""
         await self._run(patient(self._core.settle()))
+
+    def using(self, **options: Any) -> AsyncStore:
+        """The same store and connection, whose calls ask the engine for something else; see `Store.using`."""
+        return self._other(options)
 
     async def close(self) -> None:
         """Closes the connection."""

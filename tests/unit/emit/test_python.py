@@ -75,6 +75,7 @@ def use(shop: Shop) -> None:
     assert_type(answer, CheckoutDone)
     assert did.rounds >= 1
     shop.settle()
+    assert callable(shop.using)
     found = shop.verify(repair=False)
     assert_type(found, Verification)
     assert found.ok and not found.problems and found.rows and not found.repaired

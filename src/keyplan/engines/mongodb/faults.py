@@ -68,7 +68,7 @@ def _translated(error: BaseException, where: str, writing: bool) -> KeyplanError
             f"{where}: a document would be larger than the 16 MB that MongoDB allows; nothing was written"
         )
     if "WTimeoutError" in names or "WriteConcernError" in names or "writeConcernError" in details_of(error):
-        return UncertainError(f"{where}: no majority has confirmed the write ({message}); it may or may not last")
+        return UncertainError(f"{where}: too few nodes have confirmed the write ({message}); it may or may not last")
     if "NotPrimaryError" in names and code in _NOT_DONE:
         return UnavailableError(f"{where}: the server is not the primary; try again")
     if "ConnectionFailure" in names:

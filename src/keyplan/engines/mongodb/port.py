@@ -1,7 +1,8 @@
 """The connection, in both colours: what requests come to on the driver, pymongo, whose client is in `transport.py`.
 
 **Durability.** Every write is acknowledged by a majority of the replica set (the default write concern), so that it
-outlives the loss of the primary. What is stronger or weaker can be said in the URL (`w`, `journal`, `wtimeoutMS`).
+outlives the loss of the primary. What is stronger or weaker can be said in the URL (`w`, `journal`, `wtimeoutMS`), or
+for single calls (`store.using(w=1)`).
 
 **Repeats.** A lost reply is asked for once more by the driver itself: MongoDB knows a repeated write by the number of
 its session and does it once. Transactions are repeated here where the server says that nothing was done, and their
@@ -20,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -433,6 +434,10 @@ class MongoPort:
     def __init__(self, url: str) -> None:
         self._link = Link(url, pymongo.MongoClient)
 
+    def using(self, options: Mapping[str, Any]) -> MongoPort:
+        """The same connection with other concerns; the first port closes it."""
+        return _SharedPort(self._link.using(options))
+
     def send(self, round: Round) -> Sequence[Reply]:
         if len(round) == 1 and is_page(round[0]):
             return [self._page(round[0])]
@@ -472,11 +477,25 @@ class MongoPort:
         self._link.client.close()
 
 
+class _SharedPort(MongoPort):
+    """A port on a connection of another one."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def close(self) -> None:
+        pass
+
+
 class MongoAsyncPort:
     """A database, async."""
 
     def __init__(self, url: str) -> None:
         self._link = Link(url, pymongo.AsyncMongoClient)
+
+    def using(self, options: Mapping[str, Any]) -> MongoAsyncPort:
+        """As above."""
+        return _SharedAsyncPort(self._link.using(options))
 
     async def send(self, round: Round) -> Sequence[Reply]:
         if len(round) == 1:
@@ -517,3 +536,13 @@ class MongoAsyncPort:
 
     async def close(self) -> None:
         await self._link.client.close()
+
+
+class _SharedAsyncPort(MongoAsyncPort):
+    """As above."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def close(self) -> None:
+        pass

@@ -6,6 +6,8 @@ This and `port.py` are all that knows the driver.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from copy import copy
 from datetime import UTC
 from decimal import Decimal
 from typing import Any
@@ -22,6 +24,7 @@ try:
     from bson.decimal128 import Decimal128
     from bson.errors import BSONError
     from bson.max_key import MaxKey
+    from pymongo import read_preferences
     from pymongo.errors import AutoReconnect, BulkWriteError, OperationFailure, PyMongoError
     from pymongo.read_concern import ReadConcern
     from pymongo.read_preferences import ReadPreference
@@ -44,6 +47,17 @@ __all__ = [
 
 SELECTION_MS = 10_000
 """How long a usable server is looked for, unless the URL says otherwise."""
+_CONCERN = {"w": "w", "journal": "j", "wtimeoutMS": "wtimeout"}
+_OPTIONS = {**_CONCERN, "readPreference": "", "readConcernLevel": ""}
+"""The options of a URL that single calls can have, and what the driver calls those of a write concern."""
+_MODES = {
+    "primary": read_preferences.Primary,
+    "primaryPreferred": read_preferences.PrimaryPreferred,
+    "secondary": read_preferences.Secondary,
+    "secondaryPreferred": read_preferences.SecondaryPreferred,
+    "nearest": read_preferences.Nearest,
+}
+_LEVELS = ("local", "available", "majority", "linearizable")
 ERRORS = (PyMongoError, BSONError, ArithmeticError, OverflowError, UnicodeError)
 
 
@@ -101,17 +115,50 @@ class Link:
             self.database = self.client.get_database(name, codec_options=self.options)
         except (PyMongoError, ValueError, TypeError, UserWarning) as error:
             raise ArgumentError(f"{self.where}: {error}") from None
+        self._name = name
+        self._ask(self.client.write_concern.document, self.client.read_concern.level)
+
+    def _ask(self, concern: Document, level: str | None) -> None:
+        """What writes wait for, and how much of what others have written plain reads see."""
         # A concern without `w` would mean a single node.
-        said = {"w": "majority", **self.client.write_concern.document}
+        said = {"w": "majority", **concern}
         self.concern = WriteConcern(said["w"], said.get("wtimeout"), said.get("j"))
-        level = self.client.read_concern.level
         self._weak_level: Document = {"readConcern": {"level": level}} if level else {}
-        strict = level == "linearizable"
-        self._strong_concern = ReadConcern("linearizable" if strict else "majority")
+        self._strong_concern = ReadConcern("linearizable" if level == "linearizable" else "majority")
+        self._level = level
         self._weak: dict[str, Any] = {}
         self._following: dict[str, Any] = {}
         self._strong: dict[str, Any] = {}
         self._writing: dict[str, Any] = {}
+
+    def using(self, options: Mapping[str, Any]) -> Link:
+        """The same client with other concerns and another read preference, named as in a URL."""
+        for name in options:
+            if name not in _OPTIONS:
+                raise ArgumentError(f"{self.where}: calls have no option '{name}'; they have {', '.join(_OPTIONS)}")
+        named = {_OPTIONS[name]: value for name, value in options.items() if name in _CONCERN}
+        if named.get("w") in (0, "0"):
+            raise ArgumentError(
+                f"{self.where}: 'w' is {named['w']!r}, so that no write would be known to be done; use 1"
+            )
+        mode = options.get("readPreference")
+        if mode is not None and mode not in _MODES:
+            raise ArgumentError(f"{self.where}: no read preference '{mode}'; there are {', '.join(_MODES)}")
+        level = options.get("readConcernLevel", self._level)
+        if level not in (None, *_LEVELS):
+            raise ArgumentError(f"{self.where}: no read concern '{level}'; there are {', '.join(_LEVELS)}")
+        made = copy(self)
+        try:
+            made._ask({**self.concern.document, **named}, level)
+        except (PyMongoError, ValueError, TypeError) as error:
+            raise ArgumentError(f"{self.where}: {error}") from None
+        made.database = self.client.get_database(
+            self._name,
+            codec_options=self.options,
+            read_preference=self.database.read_preference if mode is None else _MODES[mode](),
+            read_concern=ReadConcern(level),
+        )
+        return made
 
     def following(self, name: str) -> tuple[Any, Any]:
         """A collection that may be read on any node, and a session behind everything that this client knows of."""
