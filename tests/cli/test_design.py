@@ -98,6 +98,13 @@ def test_explain(keyplan: Keyplan, locked: str, name: str, words: list[str]) -> 
     assert document["name"] == name
 
 
+def test_explain_what_keeps_values_unique(keyplan: Keyplan) -> None:
+    Path("notes.yaml").write_text(GOOD.replace("text: text(200)", "slug: string(20), unique"))
+    assert "keeps slug unique" in keyplan("explain", "notes.yaml", "--engine", "sqlite").stdout
+    text = keyplan("explain", "notes.yaml", "ux_Note_slug", "--engine", "sqlite").stdout
+    assert "  needed to keep slug unique\n  Note by slug, which keeps slug unique\n" in text
+
+
 def test_explain_everything(keyplan: Keyplan, locked: str) -> None:
     text = keyplan("explain", locked, "--engine", "sqlite").stdout
     assert "home of User" in text

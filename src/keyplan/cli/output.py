@@ -311,17 +311,30 @@ def _said(step: Document) -> str:
     return ", ".join([text, *filter(None, notes)])
 
 
+def _unique(view: Mapping[str, Any]) -> str:
+    return f"{' with '.join(view['keeps_unique'])} unique"
+
+
+def _needed(found: Mapping[str, Any]) -> str:
+    """Who needs a structure: patterns and writes that read it, and fields that are unique by it."""
+    unique = " and ".join(_unique(view) for view in found["views"] if view["keeps_unique"])
+    reasons = [f"by {', '.join(found['needed_by'])}"] if found["needed_by"] else []
+    reasons += [f"to keep {unique}"] if unique else []
+    return f"needed {', and '.join(reasons) or 'by nothing'}"
+
+
 def _purpose(found: Document) -> list[str]:
     unit = found["unit"]
     lines = [
         f"{found['kind']} {found['name']} on {found['engine']}",
         f"  {_amount(found['rows'], 'row')}, {format_bytes(found['bytes'])}, {_price(found['total'], unit)}: "
         f"{_cost(found['storage'], unit)} to keep, {_cost(found['upkeep'], unit)} to write",
-        f"  needed by {', '.join(found['needed_by']) or 'nothing'}",
+        f"  {_needed(found)}",
     ]
     for view in found["views"]:
         key = _parts([*view["partition"], *view["sort"]], view["entity"])
         home = f", the home of {', '.join(view['home_of'])}" if view["home_of"] else ""
+        home += f", which keeps {_unique(view)}" if view["keeps_unique"] else ""
         lines.append(f"  {view['entity']} by {key}{home}")
         for touch in view["touched_by"]:
             counts = ", ".join(_amount(touch[f"{what}s"], what) for what in ("put", "delete") if touch[f"{what}s"])
@@ -341,7 +354,8 @@ def _overview(found: Document) -> list[str]:
     rows = []
     for structure in found["structures"]:
         homes = [f"home of {name}" for view in structure["views"] for name in view["home_of"]]
-        why = ", ".join([*homes, *structure["because"]])
+        unique = [f"keeps {_unique(view)}" for view in structure["views"] if view["keeps_unique"]]
+        why = ", ".join([*homes, *unique, *structure["because"]])
         rows.append([f"{structure['kind']} {structure['name']}", why, _cost(structure["cost"], unit)])
     lines = [*table(["structure", "because", title], rows, right=title, wrap="because"), ""]
     rows = []

@@ -175,6 +175,7 @@ class _Explanation:
         return {
             **told,
             "home_of": self._homes(view.name),
+            "keeps_unique": self._guarded(view.name),
             "touched_by": touched,
             "storage": short(self.engine.costs(self.model).keep(view, facts)),
             "upkeep": short(sum(touch["total"] for touch in touched)),
@@ -182,6 +183,11 @@ class _Explanation:
 
     def _homes(self, view: str) -> list[str]:
         return [entity for entity, (name, _) in self.design.homes.items() if name == view]
+
+    def _guarded(self, name: str) -> list[str]:
+        """The columns whose values no two rows share, because a view has them as its key."""
+        view = self.design.views[name]
+        return [part.path for part in view.parts] if view.unique and not self._homes(name) else []
 
     def _structure_of(self, view: str) -> str:
         return next((s.name for s in self.design.structures if view in s.views), "")
@@ -228,6 +234,7 @@ class _Explanation:
                 {
                     **{key: view[key] for key in ("name", "entity", "because", "rows", "bytes", "cost")},
                     "home_of": self._homes(view["name"]),
+                    "keeps_unique": self._guarded(view["name"]),
                     "key": [*view["partition"], *view["sort"]],
                 }
                 for view in structure["views"]

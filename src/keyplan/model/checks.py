@@ -141,9 +141,13 @@ def _plain_text(value: str) -> str:
     return text
 
 
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+"""Made once: `json.dumps` with these options makes an encoder for every value."""
+
+
 def compact_json(value: object) -> str:
     """JSON without spaces and with every character as itself: the form in which sizes are measured."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _COMPACT(value)
 
 
 def _int(type: Type) -> Check:

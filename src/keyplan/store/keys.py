@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -43,8 +44,8 @@ class KeyPart:
             key = [row[path] for path in self.hashed]
             return [] if None in key else [shard_of(key, self.ways)]
         if self.cut == "words":
-            texts = (row.get(path) for path in (self.path, *self.also))
-            return sorted(frozenset().union(*(words(text) for text in texts if text is not None)))
+            texts = [row.get(path) for path in (self.path, *self.also)]
+            return sorted(frozenset().union(*[words(text) for text in texts if text is not None]))
         value = row.get(self.path)
         if self.gaps is not None:
             cut = value if value is None or self.cut is None else truncate(value, self.cut)
@@ -78,15 +79,13 @@ class Key:
     partition: tuple[KeyPart, ...]
     sort: tuple[KeyPart, ...]
 
-    @property
+    @cached_property
     def parts(self) -> tuple[KeyPart, ...]:
         return (*self.partition, *self.sort)
 
     def of(self, row: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """The keys of all entries that a row has, the view's `where` left aside."""
         values = [part.values(row) for part in self.parts]
-        if all(len(one) == 1 for one in values):
-            return [tuple(one[0] for one in values)]
         return list(product(*values))
 
 

@@ -63,6 +63,17 @@ def test_who_needs_a_structure_and_what_it_costs(engine: str) -> None:
     assert set(model.patterns) <= readers
 
 
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_what_keeps_values_unique_says_so(engine: str) -> None:
+    model = notes(change=("name: string(20)", "name: string(20), unique"))
+    found = design(model, get_engine(engine))
+    told = [view for one in explain(model, get_engine(engine), found)["structures"] for view in one["views"]]
+    assert [(view["entity"], view["keeps_unique"]) for view in told if view["keeps_unique"]] == [("Person", ["name"])]
+    (name,) = (view["name"] for view in told if view["keeps_unique"])
+    alone = explain(model, get_engine(engine), found, name)
+    assert [view["keeps_unique"] for view in alone["views"] if view["name"] == name] == [["name"]]
+
+
 def test_without_a_structure_is_a_new_solution() -> None:
     """The cost without is no less than the cost with, and is that of a design that serves everything."""
     model = notes(topics=True)

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
+from json.encoder import encode_basestring
 from operator import attrgetter
 from typing import Any
 from uuid import UUID, SafeUUID
@@ -148,10 +149,14 @@ def element_json(type: Type, value: object) -> str:
 def _collection(type: Type) -> tuple[Callable[[Any], str], Callable[[str], Any]]:
     assert type.of is not None
     of = type.of
-    make: Callable[[Iterable[Any]], Any] = frozenset if type.kind == "set" else tuple
+    is_set = type.kind == "set"
+    make: Callable[[Iterable[Any]], Any] = frozenset if is_set else tuple
 
     def encode(value: Any) -> str:
         return compact_json(to_json(type, value))
+
+    def encode_texts(value: Any) -> str:
+        return f"[{','.join(map(encode_basestring, sorted(value) if is_set else value))}]"
 
     def decode(text: str) -> Any:
         return make([from_json(of, item) for item in json.loads(text)])
@@ -159,8 +164,9 @@ def _collection(type: Type) -> tuple[Callable[[Any], str], Callable[[str], Any]]
     def decode_plain(text: str) -> Any:
         return make(json.loads(text))
 
-    plain = of.kind in ("string", "text", "enum", "ulid", "int", "float", "bool")
-    return encode, decode_plain if plain else decode
+    texts = of.kind in ("string", "text", "enum", "ulid")
+    plain = texts or of.kind in ("int", "float", "bool")
+    return encode_texts if texts else encode, decode_plain if plain else decode
 
 
 def declared(type: Type, *, sum: bool = False) -> str:
