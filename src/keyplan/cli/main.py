@@ -25,7 +25,7 @@ COMMANDS = {
     "apply": "Create what a design needs on a server.",
     "load": "Load rows, from a file or generated.",
     "run": "Run one pattern or write by name.",
-    "verify": "Check every structure against the design, and every entry against its home row.",
+    "verify": "Check structures against the design, entries against rows.",
     "calibrate": "Measure what work costs on a server.",
 }
 """In the order of use; each line equals the first line of the command's own help."""

@@ -21,7 +21,7 @@ from keyplan.cli.tables import several, table
 @yes_option
 @format_option
 def command(model_file: str, url: str, repair: bool, yes: bool, form: str) -> int:
-    """Check every structure against the design, and every entry against its home row.
+    """Check structures against the design, entries against rows.
 
     Exit 1 if something is missing, wrong or too much. A repair should run while nobody writes.
 
