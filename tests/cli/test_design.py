@@ -103,6 +103,8 @@ def test_explain_what_keeps_values_unique(keyplan: Keyplan) -> None:
     assert "keeps slug unique" in keyplan("explain", "notes.yaml", "--engine", "sqlite").stdout
     text = keyplan("explain", "notes.yaml", "ux_Note_slug", "--engine", "sqlite").stdout
     assert "  needed to keep slug unique\n  Note by slug, which keeps slug unique\n" in text
+    script = keyplan("emit", "notes.yaml", "--engine", "sqlite", "--to", "sql").stdout
+    assert '-- keeps slug unique\nCREATE UNIQUE INDEX "ux_Note_slug" ON "Note" ("slug");' in script
 
 
 def test_explain_everything(keyplan: Keyplan, locked: str) -> None:

@@ -84,6 +84,11 @@ def test_a_folder_that_does_not_exist(tmp_path: File) -> None:
         SqlitePort(f"sqlite:{tmp_path}/none/x.db")
 
 
+def test_a_folder_is_not_a_database(tmp_path: File) -> None:
+    with pytest.raises(StorageError, match="is a folder; name a file in it"):
+        SqlitePort(f"sqlite:{tmp_path}").send([("SELECT 1", ())])
+
+
 def test_a_damaged_file(made: Lab, tmp_path: File) -> None:
     made.write(*(put_user(number, name="x" * 100) for number in range(1000)))
     made.port.close()

@@ -30,6 +30,8 @@ def _comment(design: Design, view: str, place: Table | Index) -> str:
     if isinstance(place, Table) and design.homes.get(place.view.entity, ("",))[0] != view:
         by = ", ".join(part_name(part) for part in place.view.parts) or "nothing"
         lines.append(f"{'sums' if place.view.measures else 'copies'} of {place.view.entity} by {by}, kept by keyplan")
+    if isinstance(place, Index) and place.view.unique:
+        lines.append(f"keeps {' with '.join(part_name(part) for part in place.view.parts)} unique")
     figures = design.figures.get(view)
     if figures is not None and figures.because:
         lines.append(f"for {', '.join(figures.because)}")

@@ -321,9 +321,11 @@ def translate(error: Exception, path: str) -> KeyplanError:
     """The error of ours that an error of the driver means; every message names the file."""
     message = str(error)
     code = _code(error)
-    if code in _MEANINGS:
+    if code == sqlite3.SQLITE_CANTOPEN and os.path.isdir(path):
+        made: KeyplanError = StorageError(f"{path}: is a folder; name a file in it")
+    elif code in _MEANINGS:
         kind, text = _MEANINGS[code]
-        made: KeyplanError = kind(f"{path}: {text.format(message=message)}")
+        made = kind(f"{path}: {text.format(message=message)}")
     elif message.startswith(("no such table", "no such column", "no such index")):
         made = StorageError(f"{path}: {message}; apply the design to this file")
     elif isinstance(error, sqlite3.ProgrammingError) and "closed" in message:
