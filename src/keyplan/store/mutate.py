@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from keyplan.engines.base import Proc
@@ -58,7 +59,9 @@ class Mutator:
         for place in self.places.of[entity]:
             if changed & place.composing:
                 return False
-            if place.own & changed and (place.deciding or place.measures or place.key_copies):
+            if not place.own & changed:
+                continue
+            if place.measures or place.key_copies or place.deciding & changed or self.moving(place):
                 return False
         return not any(watch.columns & changed for watch in self.places.watches[entity])
 
@@ -67,7 +70,7 @@ class Mutator:
         if self.places.watches[entity] or self.places.feeds[entity]:
             return False
         return all(
-            not place.deciding and not place.measures and not place.key_copies for place in self.places.of[entity]
+            not place.measures and not place.key_copies and not self.moving(place) for place in self.places.of[entity]
         )
 
     def is_blind_replacement(self, entity: str) -> bool:
@@ -86,20 +89,27 @@ class Mutator:
     def moving(self, place: Place) -> set[str]:
         """Own columns that decide under which keys a row stands, its own key left out."""
         decides = {path for part in place.key.parts for path in part.paths}
-        decides |= {str(condition.path) for condition in place.view.where}
+        decides |= {str(path) for condition in place.view.where for path in (condition.path, *condition.also)}
         entity = self.model.entities[place.entity]
         return {path for path in decides if path in entity.columns and path not in entity.key}
 
     # Edits
 
     def batch(
-        self, changes: list[RowChange], now: datetime, done: Iterable[RowChange] = (), *, followers: bool = True
+        self,
+        changes: list[RowChange],
+        now: datetime,
+        done: Iterable[RowChange] = (),
+        *,
+        followers: bool = True,
+        seen: Mapping[tuple[str, Key], Row | None] = MappingProxyType({}),
     ) -> Proc[Batch]:
         """The edits for some row changes, all to be done together; `done` were changed before, and are copied from.
 
-        Without `followers`, entries that repeat values of these rows are left for later.
+        Without `followers`, entries that repeat values of these rows are left for later. Rows that were `seen` a moment
+        ago are not read again: what is copied of them is tested by the write.
         """
-        world = World(self.model, self.reader, now)
+        world = World(self.model, self.reader, now, dict(seen))
         for change in (*done, *changes):
             if change.blind and change.new is not None and change.new is change.old:
                 continue  # only the key of this row is known, and nothing that others copy of it changes

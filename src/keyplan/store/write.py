@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from keyplan.engines.base import Codec, Pause, Proc
@@ -196,13 +197,17 @@ class Writer:
         entity = self.model.entities[write.entity]
         call.strong = True
         (rows,) = yield from find.many(call, ROOT)
-        keys = list(dict.fromkeys(tuple(row[column] for column in entity.key) for row in rows))
+        found = {tuple(row[column] for column in entity.key): row for row in rows}
+        keys = list(found)
+        # What the search has read is the whole row, unless the home holds more than that.
+        whole = not self.mutator.places.carried(entity.name) and set(entity.stored) <= set(find.provides)
+        known = {(entity.name, key): {c: row[c] for c in entity.stored} for key, row in found.items()} if whole else {}
         if write.condition and not keys:
             raise ConflictError(f"{prepared.label}: there is no such {entity.name}")
         count = 0
         for start in range(0, len(keys), ROWS_AT_ONCE):
             procs = [
-                self.commit([self.job(write, prepared.label, call, key)], call.now, call.trace)
+                self.commit([self.job(write, prepared.label, call, key)], call.now, call.trace, known)
                 for key in keys[start : start + ROWS_AT_ONCE]
             ]
             done = yield from gather(procs)
@@ -210,19 +215,26 @@ class Writer:
         return count
 
     def commit(
-        self, jobs: Sequence[Job], now: datetime, trace: list[dict[str, Any]] | None = None
+        self,
+        jobs: Sequence[Job],
+        now: datetime,
+        trace: list[dict[str, Any]] | None = None,
+        known: Mapping[tuple[str, Key], Row | None] = MappingProxyType({}),
     ) -> Proc[dict[tuple[str, Key], Row | None]]:
-        """Does the jobs in one atomic request; returns the rows that were written, as they are returned."""
+        """Does the jobs in one atomic request; returns the rows that were written, as they are returned.
+
+        Rows that are `known` are read again only if the engine refuses what follows from them.
+        """
         reading = lost = False
         last: list[Any] | None = None
         cleared: list[RowChange] = []
         attempt = -1
         while attempt < ATTEMPTS - 1:
             attempt += 1
-            changes = yield from self.changes(jobs, now, reading)
+            changes, seen = yield from self.changes(jobs, now, reading, known if attempt == 0 else {})
             if not changes:
                 return {}
-            batch = yield from self.mutator.batch([*cleared, *changes], now)
+            batch = yield from self.mutator.batch([*cleared, *changes], now, seen=seen)
             if not batch.edits:
                 if lost:  # it was done, and what follows it may not be
                     yield from self.intents.finish_all(now)
@@ -455,8 +467,10 @@ class Writer:
 
     # Reading what jobs need
 
-    def changes(self, jobs: Sequence[Job], now: datetime, reading: bool) -> Proc[list[RowChange]]:
-        """The row changes of the jobs, from old rows read now where they are needed."""
+    def changes(
+        self, jobs: Sequence[Job], now: datetime, reading: bool, known: Mapping[tuple[str, Key], Row | None]
+    ) -> Proc[tuple[list[RowChange], Mapping[tuple[str, Key], Row | None]]]:
+        """The row changes of the jobs, from old rows read now where they are needed, and other rows that were read."""
         # A row that later ones of this write take a snapshot of has to be known whole.
         copying = max((n for n, job in enumerate(jobs) if isinstance(job, Put) and job.new.sources), default=-1)
         blind = {
@@ -465,9 +479,10 @@ class Writer:
             if not reading and (n > copying or isinstance(job, Put)) and (change := job.blind(self.mutator))
         }
         wanted = [(job.entity.name, job.key) for n, job in enumerate(jobs) if n not in blind]
-        old: dict[tuple[str, Key], Row | None] = {}
-        if wanted:
-            old = yield from self.reader.by_key(wanted, now)
+        old = {place: known[place] for place in wanted if place in known}
+        unknown = [place for place in wanted if place not in known]
+        if unknown:
+            old |= yield from self.reader.by_key(unknown, now)
         fresh = [job.make() for job in jobs if isinstance(job, Change) and old.get((job.entity.name, job.key)) is None]
         fresh += [job.new for job in jobs if isinstance(job, Put)]
         world = World(self.model, self.reader, now)
@@ -485,7 +500,7 @@ class Writer:
                 world.changed[change.entity, change.key] = (change.old, change.new)
                 if isinstance(job, Delete) and job.write.children and not job.cascade:
                     found += yield from self.cascade(job, found, now)
-        return found
+        return found, world.seen
 
     def fetch_sources(self, world: World, fresh: Iterable[NewRow]) -> Proc[None]:
         yield from world.fetch(
