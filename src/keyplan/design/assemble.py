@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from keyplan.design.build import Built
+from keyplan.design.calls import WriteCalls
 from keyplan.design.computed import computed_of
 from keyplan.design.describe import plan_steps, write_steps
 from keyplan.design.facts import marks_of
@@ -53,9 +54,15 @@ class Assembly:
         order = sorted(solution.chosen, key=lambda name: (first.get(name, len(first)), int(name[1:])))
         self.chosen = {name: built.problem.views[name] for name in order}
         self.evaluation = evaluate(built.problem, set(solution.chosen))
+        self._known: dict[tuple[Need, float], Figures] = {}
         self.homes = self._homes()
         self.bases = self._bases()
         self.names = _names(model, self.chosen, {name for name, _ in self.homes.values()})
+        views = [
+            replace(self._carrying(view) if view.name not in self.bases else view, base=self.bases.get(name, ("",))[0])
+            for name, view in self.chosen.items()
+        ]
+        self.calls = WriteCalls(model, built.statistics, engine.kinds, built.problem.costs, views, self._looked_up)
 
     def design(self, seconds: float, unserved: Mapping[str, Unserved]) -> Design:
         """The whole design."""
@@ -333,6 +340,20 @@ class Assembly:
         self.evaluation.choice.update(found.choice)
         return self.node(goal)
 
+    def _looked_up(self, need: Need, times: float) -> Figures:
+        """What it takes to answer a need for so many keys at once."""
+        known = (need, times)
+        if known not in self._known:
+            goal = self.built.options.root(need, None, times=times)
+            problem = replace(self.built.problem, roots=[Root("lookup", "old", goal, 0.0)], required=[], rates={})
+            found = evaluate(problem, set(self.solution.chosen))
+            if found.cost == INFEASIBLE or goal.number not in found.choice:
+                self._known[known] = Figures(1.0, 1)
+            else:
+                self.evaluation.choice.update(found.choice)
+                self._known[known] = self._call(goal)
+        return self._known[known]
+
     def _scan(self, need: Need) -> Node:
         """Reads a whole home and filters: what `load` and `verify` fall back on where no pattern needed better."""
         name, at = self.homes[need.entity]
@@ -359,21 +380,16 @@ class Assembly:
         units: dict[str, float] = {}
         for touch in touches:
             _add_units(units, touch.units)
-        requests, p99 = 1.0, 0.0
-        waits: dict[int, int] = {}
+        p99 = 0.0
         for root in lookups:
             figures = self._call(root.goal)
             times = root.rate / problem.rates[name] if problem.rates[name] else 1.0
             cost += figures.cost * times
             _add_units(units, figures.units, times)
-            for stage in _STAGES[root.kind]:
-                waits[stage] = max(waits.get(stage, 0), figures.trips)
-            requests += figures.requests * times
             p99 = max(p99, figures.p99_ms)
-        trips = 1 + sum(waits.values())
-        if problem.costs.atomic_entries is not None and self.model.writes[name].kind != "create":
-            fans = any(root.kind == "fan" for root in lookups)
-            requests, trips = requests + fans, trips + fans  # the intent goes
+        found = next((self._call(root.goal) for root in lookups if root.kind == "find"), None)
+        entries = sum(part.entries for view in self.chosen for part in problem.upkeep.get((name, view), ()))
+        requests, trips = self.calls.of(self.model.writes[name], found, entries)
         figures = Figures(requests, trips, sum(t.puts + t.deletes for t in touches), 0.0, units, cost, p99)
         find = next((self.node(root.goal) for root in lookups if root.kind == "find"), None)
         reads_row = any(root.kind == "old" for root in lookups)
@@ -446,10 +462,6 @@ class Assembly:
                 Finding("warning", f"entities.{entity}", text, "lower their peaks, or let them be answered apart")
             )
         return tuple(found)
-
-
-_STAGES = {"find": (0,), "old": (1,), "children": (2,), "snapshot": (3,), "fan": (4, 6), "copy": (5,)}
-"""When a write makes its lookups; those of one stage run together, and those behind rows that changed once more."""
 
 
 def _one_after_other(first: Figures, then: Figures) -> Figures:

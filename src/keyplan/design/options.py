@@ -58,14 +58,19 @@ class Options:
         self._memo: dict[tuple[object, ...], Goal] = {}
 
     def root(
-        self, need: Need, budget_ms: float | None, heat: Heat | None = None, barred: Set[str] = frozenset()
+        self,
+        need: Need,
+        budget_ms: float | None,
+        heat: Heat | None = None,
+        barred: Set[str] = frozenset(),
+        times: float = 1.0,
     ) -> Goal:
-        """The goal of a pattern or of a write's lookup, with everything below it; it does not begin at `barred`
-        views, where it is too hot together with others."""
+        """The goal of a pattern or of a write's lookup, with everything below it, for so many keys at once; it does not
+        begin at `barred` views, where it is too hot together with others."""
         self._memo = {}
         self._heat = heat
         self._barred = barred
-        return self._goal(need, 1.0, budget_ms or NO_LIMIT_MS, 0)
+        return self._goal(need, times, budget_ms or NO_LIMIT_MS, 0)
 
     def _goal(self, need: Need, times: float, budget_ms: float, depth: int) -> Goal:
         budget_ms = coarse(budget_ms)

@@ -185,6 +185,8 @@ class CostModel(ABC):
     """The share of what the whole design costs at least that a further copy of an entity's rows has to save."""
     packed_bytes: float | None = None
     """The most bytes that a packed value should hold; None: nothing is packed. Only kinds with `packs` are."""
+    returns_together: bool = True
+    """Rows are returned by a request that writes several entries; otherwise they are read first, and tested."""
     transactional: bool = False
     """A write that touches more than one self-kept entry pays a `premium` for each of them (a transaction)."""
 

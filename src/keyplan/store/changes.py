@@ -40,6 +40,8 @@ class RowChange:
     """The row changes, and values that it copies change with it."""
     derived: bool = False
     """Nobody writes the row itself; a computed column of it changes with another row."""
+    covered: frozenset[tuple[str, str]] = frozenset()
+    """Of a row that is deleted: whose references to it were followed already, to delete what they belong to."""
     late: bool = False
     """It began to copy while the values were being changed, and is brought up to date afterwards."""
 

@@ -116,7 +116,7 @@ class Mutator:
             world.changed[change.entity, change.key] = (change.old, change.new)
         changes = list(changes)
         if followers:
-            changes += yield from self.followers(world, changes)
+            changes += yield from self.followers(world, changes, first=True)
         derived = yield from self.derived(changes, now)
         changes += derived.changes
         yield from world.fetch(
@@ -145,8 +145,8 @@ class Mutator:
             return Derived()
         return (yield from self.computed.derive(changes, now, changes[0].label))
 
-    def followers(self, world: World, changes: list[RowChange]) -> Proc[list[RowChange]]:
-        """Rows that copy something which changes."""
+    def followers(self, world: World, changes: list[RowChange], *, first: bool = False) -> Proc[list[RowChange]]:
+        """Rows that copy something which changes; at `first`, those that the same write has just found are known."""
         found: list[RowChange] = []
         sources: dict[str, list[tuple[RowChange, set[str]]]] = {}
         for change in changes:
@@ -154,7 +154,12 @@ class Mutator:
                 sources.setdefault(change.entity, []).append((change, differing_columns(change)))
         for entity, some in sources.items():
             for watch in self.places.watches[entity]:
-                watched = [change for change, differing in some if watch.columns & differing]
+                watched = [
+                    change
+                    for change, differing in some
+                    if watch.columns & differing
+                    and not (first and len(watch.roles) == 1 and (watch.entity, watch.roles[0]) in change.covered)
+                ]
                 rows = (yield from self.watching(watch, [change.key for change in watched], world)) if watched else {}
                 for key, row in rows.items():
                     if (watch.entity, key) not in world.changed:

@@ -499,6 +499,8 @@ class Writer:
                 found.append(change)
                 world.changed[change.entity, change.key] = (change.old, change.new)
                 if isinstance(job, Delete) and job.write.children and not job.cascade:
+                    roles = [job.entity.roles[name] for name in job.write.children]
+                    change.covered = frozenset((role.entity, role.field) for role in roles)
                     found += yield from self.cascade(job, found, now)
         return found, world.seen
 

@@ -30,6 +30,7 @@ class DynamoDBCosts(CostModel):
     unit = "USD/month"
     per_second = float(MONTH_SECONDS)
     transactional = True
+    returns_together = False
     carries = True
     atomic_entries = LIMITS.transaction_items - 2
     """Two are left for checks on rows that values are copied from."""

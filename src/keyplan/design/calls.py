@@ -1,0 +1,388 @@
+"""How many requests a call of a write sends, and how many of them wait for each other: what the store does, step by step.
+
+The program prices what a write touches and looks up, each by itself. Here the steps are put together as the store takes
+them: keys of one entity are read in one batch, rows that were read are not read again, rows that repeat a value are
+looked for before the write and once more behind it, and what does not fit into one request follows in chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+
+from keyplan.design.needs import Need, dependents, whole_row
+from keyplan.design.statistics import Statistics
+from keyplan.engines.base import Kind
+from keyplan.engines.work import CostModel
+from keyplan.model.entity import EXPIRES
+from keyplan.model.model import Model, path_of
+from keyplan.model.pattern import Path, term_paths
+from keyplan.model.write import Children, Write
+from keyplan.plan.steps import Figures
+from keyplan.plan.view import COPIES, View
+
+ROWS_AT_ONCE = 25
+"""Rows of a wide update or delete that the store writes in the same rounds."""
+
+Chain = tuple[str, ...]
+Lookup = Callable[[Need, float], Figures]
+"""What looking for so many keys at once takes."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Entries of an entity's rows that the store keeps itself: a view, or an embed in one."""
+
+    entity: str
+    holds: frozenset[str]
+    decides: frozenset[str]
+    """Own columns, those of the entity's key left out, that decide under which keys a row stands."""
+    copies: tuple[Path, ...]
+    key_copies: bool
+    composing: frozenset[str]
+    """Paths that the engine's own views over this one are keyed by."""
+    groups: bool
+    unique: bool
+    many: float
+    """Entries per row: more than one where it is one for each of several values."""
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of one entity that a call changes."""
+
+    entity: str
+    times: float
+    parent: str = ""
+    """The reference to the row above, which is written by the same call."""
+    below: bool = False
+
+
+@dataclass
+class _Count:
+    requests: float = 0.0
+    trips: int = 0
+    seen: set[tuple[str, str]] = field(default_factory=set)
+    """The references whose rows have been read."""
+
+    def add(self, some: Iterable[Figures]) -> None:
+        """Lookups of one round."""
+        found = list(some)
+        self.requests += sum(figures.requests for figures in found)
+        self.trips += max((figures.trips for figures in found), default=0)
+
+
+class WriteCalls:
+    """Counts the calls of the writes of one choice of views."""
+
+    def __init__(
+        self,
+        model: Model,
+        statistics: Statistics,
+        kinds: Mapping[str, Kind],
+        costs: CostModel,
+        views: Iterable[View],
+        lookup: Lookup,
+    ) -> None:
+        self.model = model
+        self.statistics = statistics
+        self.costs = costs
+        self.lookup = lookup
+        self.kept: dict[str, list[Kept]] = {name: [] for name in model.entities}
+        named = list(views)
+        for view in named:
+            if not kinds[view.kind].kept_by_engine:
+                for one in _kept(model, view, named, kinds):
+                    self.kept[one.entity].append(one)
+        self.watches: dict[str, dict[tuple[str, Chain], set[str]]] = {name: {} for name in model.entities}
+        """Per entity: the rows that copy from it, as an entity and the references that lead here, and what they copy."""
+        for entity, some in self.kept.items():
+            for one in some:
+                for path in one.copies:
+                    for depth in range(1, len(path.roles) + 1):
+                        chain = path.roles[:depth]
+                        at = model.entity_at(entity, chain)
+                        columns = {path.column}
+                        if depth < len(path.roles):
+                            columns = set(model.entities[at].roles[path.roles[depth]].columns)
+                        self.watches[at].setdefault((entity, chain), set()).update(columns)
+
+    def of(self, write: Write, found: Figures | None, entries: float) -> tuple[float, int]:
+        """The requests and round trips of one call; `found` is what looking for the rows of a wide write takes, and
+        `entries` what is written."""
+        count = _Count()
+        rows = 1.0
+        if found is not None:
+            count.requests, count.trips = found.requests, found.trips
+            rows = max(1.0, write.rows or found.rows)
+        one = _Count()
+        changed = self._changed(write)
+        self._old(write, changed, one, known=found is not None)
+        self._snapshots(write, changed, one)
+        if write.kind == "delete":
+            self._cascade(write, one)
+        watched = [(of, watch) for of in changed for watch in self._watching(write, of)]
+        for of, watch in watched:
+            if not self._goes_along(write, of, watch):
+                one.add([self._chain(watch, of.times)])
+        self._copied(write, changed, [watch for _, watch in watched], one)
+        one.requests, one.trips = one.requests + 1, one.trips + 1  # the write itself
+        self._behind(watched, entries, one)
+        at_once = ceil(rows / ROWS_AT_ONCE)
+        return count.requests + rows * one.requests, count.trips + at_once * one.trips
+
+    # what is changed
+
+    def _changed(self, write: Write) -> list[_Rows]:
+        found = [_Rows(write.entity, 1.0)]
+
+        def walk(entity: str, children: Children, times: float) -> None:
+            for name, deeper in children.items():
+                role = self.model.entities[entity].roles[name]
+                here = times * self.statistics.fan_out(entity, name)
+                found.append(_Rows(role.entity, here, role.field, True))
+                walk(role.entity, deeper, here)
+
+        walk(write.entity, write.children, 1.0)
+        return found
+
+    def _columns(self, write: Write) -> set[str]:
+        """The columns that an update changes."""
+        columns = {*write.sets, *write.adds}
+        ttl = self.model.entities[write.entity].ttl
+        return columns | {EXPIRES} if ttl is not None and ttl.since in columns else columns
+
+    # what is read before
+
+    def _old(self, write: Write, changed: Iterable[_Rows], count: _Count, known: bool) -> None:
+        """The rows as they were, where something depends on them."""
+        wanted: dict[str, float] = {}
+        for of in changed:
+            if self._needs_old(write, of) and not (of.below and write.kind == "delete") and not known:
+                wanted[of.entity] = wanted.get(of.entity, 0.0) + of.times
+        count.add(self.lookup(whole_row(self.model, entity), times) for entity, times in wanted.items())
+
+    def _needs_old(self, write: Write, of: _Rows) -> bool:
+        kept = self.kept[of.entity]
+        if write.kind == "create":
+            return False
+        if write.kind == "change" or (write.kind == "delete" and write.children):
+            return True
+        returned = write.returns and not self.costs.returns_together
+        if returned and sum(one.many for one in kept if not one.groups) > 1:
+            return True
+        if write.kind == "update":
+            columns = self._columns(write)
+            if any(some & columns for some in self.watches[of.entity].values()):
+                return True
+            return any(self._depends(one, columns) for one in kept)
+        if self.watches[of.entity]:
+            return True
+        if write.kind == "delete":
+            return any(one.groups or one.key_copies or one.decides for one in kept)
+        here = self.model.entities[of.entity].columns
+        return any(
+            one.groups or one.unique or one.key_copies or any(not here[column].immutable for column in one.decides)
+            for one in kept
+        )
+
+    def _depends(self, one: Kept, columns: set[str]) -> bool:
+        """Whether an update of these columns has to know the row that an entry belongs to."""
+        if columns & one.composing:
+            return True
+        roles = self.model.entities[one.entity].roles
+        pointing = {column for path in one.copies for column in roles[path.roles[0]].columns}
+        if not columns & {*one.holds, *one.decides, *pointing}:
+            return False
+        return one.groups or one.key_copies or bool(one.decides) or bool(columns & pointing)
+
+    def _snapshots(self, write: Write, changed: Iterable[_Rows], count: _Count) -> None:
+        if write.kind not in ("create", "upsert"):
+            return
+        chains = [
+            (of, path.roles)
+            for of in changed
+            for item in self.model.entities[of.entity].fields.values()
+            if item.source is not None and (path := self.model.resolve(of.entity, item.source)).roles
+        ]
+        self._fetch(chains, count)
+
+    def _fetch(self, chains: Iterable[tuple[_Rows, Chain]], count: _Count) -> None:
+        """The rows behind references, level by level, keys of one entity in one batch."""
+        levels: dict[int, dict[str, float]] = {}
+        for rows, chain in dict.fromkeys(chains):
+            entity, times = rows.entity, rows.times
+            for depth, name in enumerate(chain):
+                role = self.model.entities[entity].roles[name]
+                times *= self.statistics.present(entity, role.columns[0])
+                target = role.entity
+                if not (depth == 0 and name == rows.parent) and (entity, name) not in count.seen:
+                    count.seen.add((entity, name))
+                    here = levels.setdefault(depth, {})
+                    here[target] = here.get(target, 0.0) + min(times, self.statistics.rows(target))
+                entity = target
+        for depth in sorted(levels):
+            wanted = levels[depth]
+            count.add(self.lookup(whole_row(self.model, entity), times) for entity, times in wanted.items())
+
+    def _cascade(self, write: Write, count: _Count) -> None:
+        """The rows that go along, one level after the other, each role by itself."""
+        level: list[tuple[str, Children, float]] = [(write.entity, write.children, 1.0)]
+        while level:
+            below: list[tuple[str, Children, float]] = []
+            for entity, children, times in level:
+                for name, deeper in children.items():
+                    role = self.model.entities[entity].roles[name]
+                    count.add([self.lookup(dependents(self.model, role.entity, role.field), times)])
+                    below.append((role.entity, deeper, times * self.statistics.fan_out(entity, name)))
+            level = below
+
+    # who follows
+
+    def _watching(self, write: Write, of: _Rows) -> list[tuple[str, Chain]]:
+        """Who repeats something that the write changes in these rows."""
+        if write.kind == "create" or (of.below and write.kind == "update"):
+            return []
+        columns = self._columns(write) if write.kind in ("update", "change") else None
+        return [watch for watch, some in self.watches[of.entity].items() if columns is None or some & columns]
+
+    def _goes_along(self, write: Write, of: _Rows, watch: tuple[str, Chain]) -> bool:
+        """Whether the rows that repeat a value are found and deleted by the same call."""
+        entity, chain = watch
+        if write.kind != "delete" or of.below or len(chain) != 1:
+            return False
+        roles = (self.model.entities[write.entity].roles[name] for name in write.children)
+        return any((role.entity, role.field) == (entity, chain[0]) for role in roles)
+
+    def _chain(self, watch: tuple[str, Chain], times: float) -> Figures:
+        """Looking for the rows from which a chain of references leads to changed ones."""
+        entity, chain = watch
+        requests, trips, rows = 0.0, 0, times
+        for depth in reversed(range(len(chain))):
+            owner = self.model.entity_at(entity, chain[:depth])
+            found = self.lookup(dependents(self.model, owner, chain[depth]), rows)
+            requests, trips = requests + found.requests, trips + found.trips
+            rows *= self._pointing(owner, chain[depth])
+        return Figures(requests, trips, rows)
+
+    def _pointing(self, owner: str, name: str) -> float:
+        """The mean number of rows that point at one."""
+        role = self.model.entities[owner].roles[name]
+        share = self.statistics.present(owner, role.columns[0])
+        return self.statistics.rows(owner) * share / max(1.0, self.statistics.rows(role.entity))
+
+    def _following(self, watch: tuple[str, Chain], times: float = 1.0) -> float:
+        entity, chain = watch
+        for depth in range(len(chain)):
+            times *= self._pointing(self.model.entity_at(entity, chain[:depth]), chain[depth])
+        return times
+
+    def _copied(
+        self, write: Write, changed: Iterable[_Rows], watches: Iterable[tuple[str, Chain]], count: _Count
+    ) -> None:
+        """What entries that are new, move or follow copy from other rows."""
+        chains: list[tuple[_Rows, Chain]] = []
+        for of in changed:
+            for one in self.kept[of.entity]:
+                if self._copies(write, of, one):
+                    chains += [(of, path.roles) for path in one.copies]
+        for watch in watches:
+            entity, chain = watch
+            followers = _Rows(entity, self._following(watch))
+            if followers.times < 0.5 or (write.kind == "delete" and any(of.entity == entity for of in changed)):
+                continue
+            chains += [
+                (followers, path.roles) for one in self.kept[entity] for path in one.copies if path.roles != chain
+            ]
+        self._fetch(chains, count)
+
+    def _copies(self, write: Write, of: _Rows, one: Kept) -> bool:
+        """Whether the values that an entry copies have to be looked up."""
+        if not one.copies or (write.kind == "delete" and not one.key_copies) or (one.groups and write.kind == "delete"):
+            return False
+        if write.kind not in ("update", "change"):
+            return True
+        columns = self._columns(write)
+        roles = self.model.entities[one.entity].roles
+        pointing = {column for path in one.copies for column in roles[path.roles[0]].columns}
+        if one.groups:
+            return bool(columns & pointing)
+        if one.key_copies and columns & {*one.holds, *one.decides, *pointing}:
+            return True
+        if columns & one.composing and any(str(path) in one.composing for path in one.copies):
+            return True
+        return bool(columns & (one.decides | pointing))
+
+    # what comes behind the write
+
+    def _behind(self, watched: Iterable[tuple[_Rows, tuple[str, Chain]]], entries: float, count: _Count) -> None:
+        """Rows that have begun to repeat a value meanwhile are looked for once more; what did not fit follows."""
+        most = self.costs.atomic_entries
+        groups: dict[int, list[tuple[_Rows, tuple[str, Chain]]]] = {}
+        for of, watch in watched:
+            groups.setdefault(id(of), []).append((of, watch))
+        for pairs in groups.values():
+            of = pairs[0][0]
+            for _, watch in pairs:
+                again = self._chain(watch, 1.0)
+                count.requests += again.requests * of.times
+                count.trips += ceil(again.trips * of.times)
+            if most is None:
+                continue
+            rows = sum(self._following(watch) for _, watch in pairs)
+            if entries > most:
+                chunks, lookups = self._chunks(pairs, rows, most)
+                count.requests += chunks + lookups
+                count.trips += chunks + lookups
+            count.requests += of.times  # the intent goes
+            count.trips += ceil(of.times)
+
+    def _chunks(self, pairs: Iterable[tuple[_Rows, tuple[str, Chain]]], rows: float, most: int) -> tuple[int, int]:
+        """How many requests rows follow in, each with the lookup of what else they copy."""
+        each = max((sum(one.many for one in self.kept[entity] if one.copies) for _, (entity, _) in pairs), default=1.0)
+        size = most // 2
+        while size > 1 and size * each + 1 > most:
+            size //= 2
+        chunks = ceil(rows / size)
+        others = any(
+            path.roles != chain for _, (entity, chain) in pairs for one in self.kept[entity] for path in one.copies
+        )
+        return chunks, chunks if others else 0
+
+
+def _kept(model: Model, view: View, views: Sequence[View], kinds: Mapping[str, Kind]) -> Iterator[Kept]:
+    """A view that the store keeps, and its embeds, as their rows see them."""
+    embeds = [(embed.entity, embed.holds, tuple(part.path for part in embed.sort), at) for at, embed in view.nested()]
+    parts = tuple(path for part in view.parts for path in (part.path, *part.also) if path)
+    for entity, holds, key, at in ((view.entity, view.holds, parts, ()), *embeds):
+        here = model.entities[entity]
+        decides, terms = set(key), set()
+        if not at:
+            decides |= {str(path) for condition in view.where for path in (condition.path, *condition.also)}
+            terms = {str(path) for measure in view.measures for path in term_paths(measure.term)}
+        paths = [path_of(text, model, entity) for text in dict.fromkeys((*holds, *sorted(decides | terms)))]
+        copies = tuple(path for path in paths if path.roles)
+        over = [
+            other
+            for other in views
+            if other.base == view.name and other.entity == entity and kinds[other.kind].composed
+        ]
+        composing = {path for other in over for part in other.parts for path in (part.path, *part.also) if path}
+        composing |= {str(condition.path) for other in over for condition in other.where}
+        many = 1.0
+        for part in view.parts if not at else ():
+            many *= part.ways if part.cut == COPIES else 1
+            if part.cut in ("each", "words"):
+                many *= 2.0
+        yield Kept(
+            entity,
+            frozenset(holds),
+            frozenset(text for text in decides | terms if text in here.columns and text not in here.key),
+            copies,
+            any(str(path) in decides | terms for path in copies),
+            frozenset(composing),
+            bool(view.measures) and not at,
+            view.unique and not at,
+            many,
+        )
