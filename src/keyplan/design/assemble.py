@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import expm1
 
 from keyplan.design.build import Built
 from keyplan.design.calls import WriteCalls
@@ -14,15 +15,16 @@ from keyplan.design.followers import scanning_writes
 from keyplan.design.goals import Goal, Option, Sub
 from keyplan.design.heat import warnings
 from keyplan.design.local import Base, bases_of
+from keyplan.design.names import view_names
 from keyplan.design.needs import Need, dependents, in_order, wanted
 from keyplan.design.problem import INFEASIBLE, Root, coupling_cost, evaluate
 from keyplan.design.required import homes_inside, is_home
 from keyplan.design.solve import Solution
 from keyplan.engines.base import Engine
-from keyplan.engines.work import Cost, Load, total
+from keyplan.engines.work import Cost, Load, Work, total
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import Order, Outer, Path, Select
+from keyplan.model.pattern import Order, Outer, Param, Path, Select
 from keyplan.plan.design import Design, Finding, Objective, Unserved, ViewFigures
 from keyplan.plan.steps import (
     Attach,
@@ -57,11 +59,8 @@ class Assembly:
         self._known: dict[tuple[Need, float], Figures] = {}
         self.homes = self._homes()
         self.bases = self._bases()
-        self.names = _names(model, self.chosen, {name for name, _ in self.homes.values()})
-        views = [
-            replace(self._carrying(view) if view.name not in self.bases else view, base=self.bases.get(name, ("",))[0])
-            for name, view in self.chosen.items()
-        ]
+        self.names = view_names(model, self.chosen, {name for name, _ in self.homes.values()})
+        views = [replace(self._kept(view), base=self.bases.get(name, ("",))[0]) for name, view in self.chosen.items()]
         self.calls = WriteCalls(model, built.statistics, engine.kinds, built.problem.costs, views, self._looked_up)
 
     def design(self, seconds: float, unserved: Mapping[str, Unserved]) -> Design:
@@ -137,12 +136,12 @@ class Assembly:
         return bases
 
     def _named(self, view: View) -> View:
-        base = ""
-        if view.name in self.bases:
-            base = self.names[self.bases[view.name][0]]
-        elif not view.measures:
-            view = self._carrying(view)
-        return replace(view, name=self.names[view.name], base=base)
+        base = self.names[self.bases[view.name][0]] if view.name in self.bases else ""
+        return replace(self._kept(view), name=self.names[view.name], base=base)
+
+    def _kept(self, view: View) -> View:
+        """The view with all that its entries hold."""
+        return view if view.name in self.bases or view.measures else self._carrying(view)
 
     def _carrying(self, view: View) -> View:
         """The view with the copies that engine-kept views over it hold or have in their keys, and those that its rows
@@ -187,7 +186,9 @@ class Assembly:
         need = goal.need
         if option.kind == "drive":
             outer, inner = option.subs
-            return Drive(self.node(outer.goal), self.node(inner.goal), option.by_outer)
+            asked = outer.goal.need.limit if option.by_outer and need.limit else None
+            ahead = asked / need.limit if asked and need.limit else 1.0
+            return Drive(self.node(outer.goal), self.node(inner.goal), option.by_outer, ahead)
         if option.kind == "intersect":
             left, right, whole = option.subs
             both = Intersect((self.node(left.goal), self.node(right.goal)))
@@ -307,6 +308,11 @@ class Assembly:
         early = [figures for sub, figures in below if sub.early]
         late = [figures for sub, figures in below if not sub.early]
         own_trips = option.cost.trips if option.view is not None else 0
+        requests = [figures.requests for _, figures in below]
+        if option.kind == "then" and self._chance_of_second(goal, option) < 1:
+            chance = self._chance_of_second(goal, option)
+            requests[1] *= chance
+            late = late if chance >= 0.5 else late[:1]
         if option.kind in ("drive", "then"):
             trips = sum(figures.trips for figures in late)
             p99 = sum(figures.p99_ms for figures in late)
@@ -317,7 +323,7 @@ class Assembly:
             p99 += max((figures.p99_ms for figures in late), default=0.0)
         rows = min(option.rows, float(goal.need.limit)) if goal.need.limit and option.sorted else option.rows
         return Figures(
-            option.requests + sum(figures.requests for _, figures in below),
+            option.requests + sum(requests),
             trips,
             rows,
             option.bytes + sum(figures.bytes for _, figures in below),
@@ -325,6 +331,17 @@ class Assembly:
             cost,
             p99,
         )
+
+    def _chance_of_second(self, goal: Goal, option: Option) -> float:
+        """How often the rows that have a value do not fill a page, so that those that lack it are read."""
+        limit = goal.need.limit
+        first = option.subs[0].goal.need
+        rows = self.built.statistics.matched(first.entity, first.given, first.at_least)
+        if limit is None or rows <= 0:
+            return 1.0
+        if not any(isinstance(operand, Param | Outer) for c in first.given for operand in c.operands):
+            return float(rows < limit)  # the same rows at each call
+        return -expm1(-limit / rows)
 
     # lookups that the store makes by itself
 
@@ -348,11 +365,21 @@ class Assembly:
             problem = replace(self.built.problem, roots=[Root("lookup", "old", goal, 0.0)], required=[], rates={})
             found = evaluate(problem, set(self.solution.chosen))
             if found.cost == INFEASIBLE or goal.number not in found.choice:
-                self._known[known] = Figures(1.0, 1)
+                self._known[known] = self._scanned(need)
             else:
                 self.evaluation.choice.update(found.choice)
                 self._known[known] = self._call(goal)
         return self._known[known]
+
+    def _scanned(self, need: Need) -> Figures:
+        """What reading everything takes that is kept beside the rows wanted."""
+        problem = self.built.problem
+        home = self.chosen[self.homes[need.entity][0]]
+        beside = [name for name, view in self.chosen.items() if view.kind == home.kind]
+        facts, size = problem.facts[home.name], problem.costs.entry_bytes(home, problem.facts[home.name])
+        entries = sum(self._bytes(name) for name in beside) / size
+        cost = problem.costs.read(Work(home, facts, False, 1.0, entries, entries, size, True, scan=True))
+        return Figures(cost.requests if cost.requests is not None else 1.0, cost.trips)
 
     def _scan(self, need: Need) -> Node:
         """Reads a whole home and filters: what `load` and `verify` fall back on where no pattern needed better."""
@@ -438,14 +465,25 @@ class Assembly:
         found = {}
         for name, view in self.chosen.items():
             facts = problem.facts[name]
-            size = problem.costs.entry_bytes(view, facts) * facts.rows
-            for chain, embed in facts.embeds.items():
-                size += problem.costs.entry_bytes(view, facts, tuple(chain.split("."))) * embed.per_parent * facts.rows
             cost = problem.fixed_cost(name) - problem.carrying[name]
             found[self.names[name]] = ViewFigures(
-                facts.rows, size, facts.partitions, cost, tuple(users[name]), problem.costs.keep(view, facts)
+                facts.rows,
+                self._bytes(name),
+                facts.partitions,
+                cost,
+                tuple(users[name]),
+                problem.costs.keep(view, facts),
             )
         return found
+
+    def _bytes(self, name: str) -> float:
+        """What a view stores, embedded rows included."""
+        problem = self.built.problem
+        view, facts = self.chosen[name], problem.facts[name]
+        size = problem.costs.entry_bytes(view, facts)
+        for chain, embed in facts.embeds.items():
+            size += problem.costs.entry_bytes(view, facts, tuple(chain.split("."))) * embed.per_parent
+        return size * facts.rows
 
     def _findings(self) -> tuple[Finding, ...]:
         found = list(self.built.statistics.findings())
@@ -482,33 +520,3 @@ def _one_after_other(first: Figures, then: Figures) -> Figures:
 def _add_units(total: dict[str, float], units: Mapping[str, float], times: float = 1.0) -> None:
     for unit, amount in units.items():
         total[unit] = total.get(unit, 0.0) + amount * times
-
-
-def _names(model: Model, views: Mapping[str, View], homes: set[str]) -> dict[str, str]:
-    """Readable names, unique within the design: `Order`, `Order by user, created_at`."""
-    taken: set[str] = set()
-    names = {}
-    for old, view in views.items():
-        key = set(model.entities[view.entity].key)
-        paths = [str(part) for part in view.parts if part.path and (part.path not in key or part.cut)]
-        name = view.entity
-        if view.measures:
-            name += " totals"
-        if view.unique:
-            name += " unique"
-        own = {part.path for part in view.parts} == key
-        if view.measures or view.unique or not own:
-            shown = paths or [str(part) for part in view.parts if part.path]
-            name += f" by {', '.join(shown)}" if shown else " all"
-        if view.packed:
-            name += " packed"
-        if view.where:
-            name += " where " + ", ".join(str(condition.path) for condition in view.where)
-        if own and old not in homes and not view.unique and not view.measures:
-            name += " copy"
-        plain, count = name, 2
-        while name in taken:
-            name, count = f"{plain} {count}", count + 1
-        taken.add(name)
-        names[old] = name
-    return names

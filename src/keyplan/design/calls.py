@@ -1,4 +1,4 @@
-"""How many requests a call of a write sends, and how many of them wait for each other: what the store does, step by step.
+"""How many requests a call of a write sends, and how many wait for each other: what the store does, step by step.
 
 The program prices what a write touches and looks up, each by itself. Here the steps are put together as the store takes
 them: keys of one entity are read in one batch, rows that were read are not read again, rows that repeat a value are
@@ -96,7 +96,8 @@ class WriteCalls:
                 for one in _kept(model, view, named, kinds):
                     self.kept[one.entity].append(one)
         self.watches: dict[str, dict[tuple[str, Chain], set[str]]] = {name: {} for name in model.entities}
-        """Per entity: the rows that copy from it, as an entity and the references that lead here, and what they copy."""
+        """Per entity: the rows that copy from it, as an entity and the references that lead here, and what they copy of
+        it."""
         for entity, some in self.kept.items():
             for one in some:
                 for path in one.copies:

@@ -93,6 +93,8 @@ class Drive:
     outer: Node
     inner: Node
     ordered: bool = False
+    ahead: float = 1.0
+    """`ordered`: how many outer rows lead to one row on average, so that a page of rows is found at once."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import ceil
 from typing import Any, Protocol
 
 from keyplan.engines.base import Codec, Kind, Proc
@@ -240,6 +241,7 @@ class DriveNode:
         self.entity = self.inner.entity
         self.order = self.inner.order
         self.ordered = node.ordered
+        self.ahead = node.ahead
         if node.ordered:
             self.order, self.outer_order = _seen_from_inner(executor.model, self.inner, self.outer)
         self.provides = self.inner.provides
@@ -299,7 +301,7 @@ class DriveNode:
         result: list[list[Row]] = [[] for _ in outers]
         seen: list[set[Any]] = [set() for _ in outers]
         numbers = list(range(len(outers)))
-        size = limit
+        size = ceil(limit * self.ahead) if limit is not None else None
         while numbers:
             drivers = yield from self.outer.many(
                 call, [outers[number] for number in numbers], [positions[number] for number in numbers], size

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -23,7 +24,9 @@ from keyplan.data import generate
 from keyplan.model.entity import Entity
 from keyplan.model.load import load_model
 from keyplan.model.model import Model
+from keyplan.model.pattern import Param
 from keyplan.model.types import Type
+from keyplan.model.write import Write
 from keyplan.plan.steps import Figures
 from keyplan.reference import Database
 from keyplan.store.store import Store
@@ -45,8 +48,18 @@ def smaller(model: Model) -> Model:
         return replace(entity, count=max(5, round(entity.count * factor)))
 
     entities = {name: shrunk(entity) for name, entity in model.entities.items()}
+    # What is said of the rows that a pattern or write finds is true of the large database.
+    patterns = {name: replace(pattern, rows=None) for name, pattern in model.patterns.items()}
+    writes = {name: replace(write, rows=None) for name, write in model.writes.items()}
     targets = {**model.targets, "dynamodb": {**model.targets.get("dynamodb", {}), "billing": "on_demand"}}
-    return replace(model, entities=entities, targets=targets)
+    return replace(model, entities=entities, patterns=patterns, writes=writes, targets=targets)
+
+
+def counted(model: Model, rows: Iterable[tuple[str, Any]]) -> Model:
+    """The model with the counts that its rows have: keys made of few values cannot be as many as they should."""
+    counts = Counter(name for name, _ in rows)
+    entities = {name: replace(entity, count=max(1, counts[name])) for name, entity in model.entities.items()}
+    return replace(model, entities=entities)
 
 
 class Ids:
@@ -68,9 +81,26 @@ class Finder(Caller):
             return self.pick_from(self.strangers, entity, ())
         return self.pick_from(self.there, entity, conditions)
 
+    def write(self, write: Write) -> dict[str, Any]:
+        """Arguments that change something: no value that is missing already."""
+        found = super().write(write)
+        for column, operand in write.sets.items():
+            if isinstance(operand, Param) and found[operand.name] is None:
+                rows = self.strangers.rows[write.entity].values()
+                some = [row[column] for row in rows if row[column] is not None]
+                text = self.model.entities[write.entity].columns[column].type.kind in ("string", "text")
+                found[operand.name] = self.random.choice(some) if some else "some" if text else None
+        return found
+
     def new(self, entity: Entity, children: Any, parent: str | None = None, row: Row | None = None) -> dict[str, Any]:
-        """A new row whose key the store makes up where it can, as usual."""
+        """A new row whose key the store makes up where it can, and which it copies values into, as usual."""
         found = super().new(entity, children, parent, row)
+        for item in entity.fields.values():
+            if item.source is not None:
+                found.pop(item.name, None)
+            elif item.target is not None and found.get(item.name) is not None and self.there.rows[item.target]:
+                key = self.random.choice(list(self.there.rows[item.target]))
+                found[item.name] = key[0] if len(key) == 1 else key
         for column in entity.key:
             item = entity.fields[entity.columns[column].field]
             if item.type is not None and item.type.kind in ("uuid", "ulid"):
@@ -105,6 +135,7 @@ class Workload:
         self.model = smaller(model)
         counts = {name: int(entity.count) for name, entity in self.model.entities.items()}
         rows = list(generate(self.model, counts=counts, seed=1, now=NOW))
+        self.model = counted(self.model, rows)
         loaded = [(name, row_arguments(self.model.entities[name], row)) for name, row in rows]
         self.clock = Clock()
         self.database = Database(self.model, clock=self.clock, new_id=Ids())
@@ -139,11 +170,16 @@ class Workload:
             yield found
 
     def writes(self) -> Iterator[Measured]:
-        """Writes that do something; refused ones are called again with other arguments."""
+        """Writes that do something; refused ones are called again with other arguments.
+
+        They take rows that were there at first where they can: new ones have nothing that points at them.
+        """
+        first = {(entity, key) for entity, rows in self.database.rows.items() for key in rows}
         for name, plan in self.design.writes.items():
             found = Measured(name, plan.figures)
             for _ in range(3 * WRITES):
-                self.caller.used.clear()
+                now = {(entity, key) for entity, rows in self.database.rows.items() for key in rows}
+                self.caller.used = now - first
                 self.clock.now += self.clock.now.resolution * 1000
                 arguments = self.caller.write(self.model.writes[name])
                 before = {entity: dict(rows) for entity, rows in self.database.rows.items()}
