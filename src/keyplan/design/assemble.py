@@ -14,6 +14,7 @@ from keyplan.design.facts import marks_of
 from keyplan.design.followers import scanning_writes
 from keyplan.design.goals import Goal, Option, Sub
 from keyplan.design.heat import warnings
+from keyplan.design.largest import large_writes
 from keyplan.design.local import Base, bases_of
 from keyplan.design.names import view_names
 from keyplan.design.needs import Need, dependents, in_order, wanted
@@ -98,7 +99,11 @@ class Assembly:
             writes,
             objective,
             self._figures(),
-            (*self._findings(), *scanning_writes(self.model, views, dependents)),
+            (
+                *self._findings(),
+                *scanning_writes(self.model, views, dependents),
+                *large_writes(self.model, problem, self.chosen.keys()),
+            ),
             dict(unserved),
             settings,
         )
@@ -309,16 +314,17 @@ class Assembly:
         late = [figures for sub, figures in below if not sub.early]
         own_trips = option.cost.trips if option.view is not None else 0
         requests = [figures.requests for _, figures in below]
+        late_trips = [figures.trips for figures in late]
         if option.kind == "then" and self._chance_of_second(goal, option) < 1:
             chance = self._chance_of_second(goal, option)
             requests[1] *= chance
-            late = late if chance >= 0.5 else late[:1]
+            late_trips = [figures.trips for figures in (late if chance >= 0.5 else late[:1])]
         if option.kind in ("drive", "then"):
-            trips = sum(figures.trips for figures in late)
+            trips = sum(late_trips)
             p99 = sum(figures.p99_ms for figures in late)
         else:
             trips = max([own_trips, *(figures.trips for figures in early)])
-            trips += max((figures.trips for figures in late), default=0)
+            trips += max(late_trips, default=0)
             p99 = max([option.cost.p99_ms, *(figures.p99_ms for figures in early)])
             p99 += max((figures.p99_ms for figures in late), default=0.0)
         rows = min(option.rows, float(goal.need.limit)) if goal.need.limit and option.sorted else option.rows

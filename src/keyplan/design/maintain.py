@@ -49,6 +49,8 @@ class Upkeep:
     most: float = 0.0
     """The most self-kept entries that a call touches directly, without fanning out; inf if nothing bounds it."""
     demands: tuple[Demand, ...] = ()
+    most_checks: float = 0.0
+    """The most rows that are checked along, because values are copied from them."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ class Maintenance:
             for part in direct:
                 if part is not None:
                     found.append(part)
-                    found.extend(self._checks(part))
+                    found.extend(self._checks(part, effect))
             found.extend(self._fan_out(write, effect, view, facts))
             found.extend(self._recomputed(write, effect, view, facts))
         return found
@@ -224,12 +226,13 @@ class Maintenance:
             groups *= values + part.or_missing
         return groups
 
-    def _checks(self, part: Upkeep) -> Iterator[Upkeep]:
+    def _checks(self, part: Upkeep, effect: Effect) -> Iterator[Upkeep]:
         """The checks that rows which values are copied from are still as they were read, in the same request."""
-        checks = sum(demand.times for demand in part.demands if demand.what == "copy" and self._may_change(demand.need))
+        copied = [demand for demand in part.demands if demand.what == "copy" and self._may_change(demand.need)]
+        checks = sum(demand.times for demand in copied)
         if checks and self.costs.transactional:
             work = TouchWork(part.work.view, part.work.facts, checks=checks)
-            yield Upkeep(work, self.costs.touch(work), checks)
+            yield Upkeep(work, self.costs.touch(work), checks, most_checks=len(copied) * effect.most)
 
     def _may_change(self, need: Need) -> bool:
         """Whether some write changes, in a row that is there, what is copied from it."""

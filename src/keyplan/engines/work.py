@@ -178,6 +178,8 @@ class CostModel(ABC):
     """Objective = cost per execution x executions per second x this (seconds of a month for money)."""
     atomic_entries: int | None = None
     """The most entries that one atomic request can write; None: no limit."""
+    atomic_most: int | None = None
+    """The same, where nothing is left for checks of other rows and for an intent."""
     partition_bytes: float | None = None
     """The most bytes that a partition should hold; None: no limit. A view whose largest partition would hold more gets
     shards or the largest time bucket that keep it within, or is no candidate."""

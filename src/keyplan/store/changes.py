@@ -13,6 +13,11 @@ from keyplan.store.fold import plus
 from keyplan.store.places import Kept, Places
 from keyplan.store.rows import Key, Row, World
 
+Entry = tuple[str, tuple[str, ...], Key]
+"""A view, a place in it, and a key there."""
+Source = tuple[str, Key, Row | None]
+"""A row of an entity, as it was when values were copied from it."""
+
 
 @dataclass
 class RowChange:
@@ -56,6 +61,8 @@ class Batch:
     """Number of the change to the number of the edit that returns its row."""
     doubtful: list[tuple[Kept, Key]] = field(default_factory=list)
     """Computed values that were found by reading the rows they are made of: to be looked at again afterwards."""
+    sources: dict[Entry, Source] = field(default_factory=dict)
+    """By the entry that is checked: the row that values are copied from."""
 
 
 @dataclass
@@ -64,6 +71,7 @@ class Work:
 
     world: World
     edits: list[Edit] = field(default_factory=list)
+    sources: dict[Entry, Source] = field(default_factory=dict)
 
     def check_sources(
         self, places: Places, copies: Iterable[Path], entity: str, row: Row, new: bool, number: int
@@ -87,11 +95,13 @@ class Work:
                     exact = places.exact(target)
                     if exact is not None:
                         named = dict(zip(model.entities[target].key, key, strict=True))
+                        at = exact.key.of(named)[0]
+                        self.sources[exact.view.name, exact.at, at] = (target, key, None)
                         self.edits.append(
                             Edit(
                                 exact.view.name,
                                 "check",
-                                exact.key.of(named)[0],
+                                at,
                                 exact.at,
                                 expect="absent",
                                 alive_at=world.now,
@@ -111,11 +121,13 @@ class Work:
                     for column in columns
                     if column not in model.entities[target].key and column in home.holds
                 )
+                at = home.keys(source)[0]
+                self.sources[home.view.name, home.at, at] = (target, key, source)
                 self.edits.append(
                     Edit(
                         home.view.name,
                         "check",
-                        home.keys(source)[0],
+                        at,
                         home.at,
                         expect="present",
                         tests=tests,

@@ -27,6 +27,7 @@ from keyplan.plan.edits import Edit, Test
 from keyplan.plan.intents import INTENTS
 from keyplan.plan.steps import Search
 from keyplan.store.changes import Batch, RowChange, differing_columns
+from keyplan.store.copies import Copied, Copies
 from keyplan.store.mutate import Mutator
 from keyplan.store.rows import Key, Row, World
 
@@ -41,6 +42,7 @@ class Intents:
         self.mutator = mutator
         self.codec = codec
         self.most = codec.atomic_edits
+        self.copies = Copies(self)
         self.reader = codec.reader(Search(INTENTS, takes=("row", "text"))) if self.most is not None else None
 
     def watched(self, batch: Batch) -> list[RowChange]:
@@ -69,8 +71,7 @@ class Intents:
         return edits, late
 
     def name(self, change: RowChange) -> str:
-        entity = self.model.entities[change.entity]
-        values = [to_json(entity.columns[c].type, value) for c, value in zip(entity.key, change.key, strict=True)]
+        values = self.key_text(change.entity, change.key)
         return json.dumps([change.entity, *values], ensure_ascii=True, separators=(",", ":"))
 
     def record(self, change: RowChange) -> Edit:
@@ -103,6 +104,10 @@ class Intents:
             for name in self.model.entities[entity].stored
         }
 
+    def key_text(self, entity: str, key: Key) -> list[Any]:
+        about = self.model.entities[entity]
+        return [to_json(about.columns[c].type, value) for c, value in zip(about.key, key, strict=True)]
+
     # beginning
 
     def split(self, batch: Batch, now: datetime, label: str) -> Proc[tuple[Batch, list[Edit], list[RowChange]]]:
@@ -121,11 +126,11 @@ class Intents:
 
     # finishing
 
-    def pending(self) -> Proc[list[RowChange]]:
+    def pending(self) -> Proc[list[RowChange | Copied]]:
         """The intents that somebody left behind."""
         if self.reader is None:
             return []
-        found: list[RowChange] = []
+        found: list[RowChange | Copied] = []
         asks = self.reader.ask([Span(())], None, strong=True)
         while asks:
             replies = yield [ask.request for ask in asks]
@@ -140,9 +145,11 @@ class Intents:
             asks = more
         return found
 
-    def read(self, text: str) -> RowChange:
+    def read(self, text: str) -> RowChange | Copied:
         """The change that an intent stands for."""
         data = json.loads(text)
+        if "rows" in data:
+            return self.copies.read(data)
         entity = data["entity"]
         old, new = self.from_text(entity, data["old"]), self.from_text(entity, data["new"])
         known = new or old
@@ -153,8 +160,8 @@ class Intents:
     def finish_all(self, now: datetime) -> Proc[int]:
         """Finishes what others left behind; says how much that was."""
         left = yield from self.pending()
-        for change in left:
-            yield from self.finish(change, now)
+        for one in left:
+            yield from self.copies.confirm(one, now) if isinstance(one, Copied) else self.finish(one, now)
         return len(left)
 
     def finish(self, change: RowChange, now: datetime, done: Collection[tuple[str, Key]] = ()) -> Proc[None]:
@@ -178,7 +185,8 @@ class Intents:
 
     def still_there(self, change: RowChange) -> Proc[bool]:
         left = yield from self.pending()
-        return any(other.entity == change.entity and other.key == change.key for other in left)
+        rows = [(other.entity, other.key) for other in left if isinstance(other, RowChange)]
+        return (change.entity, change.key) in rows
 
     def in_chunks(self, change: RowChange, followers: Sequence[RowChange], now: datetime) -> Proc[bool]:
         """Edits followers in atomic chunks; False if a row has changed meanwhile."""

@@ -136,7 +136,7 @@ class Mutator:
         except ConflictError as error:
             raise ConflictError(f"{changes[0].label}: {error}") from None
         homes = {edit.row: number for number, edit in enumerate(edits) if edit.returning}
-        return Batch(edits, changes, homes, derived.doubtful)
+        return Batch(edits, changes, homes, derived.doubtful, work.sources)
 
     def derived(self, changes: list[RowChange], now: datetime) -> Proc[Derived]:
         """What follows for computed columns that homes hold."""

@@ -25,6 +25,7 @@ from keyplan.model.write import Write
 from keyplan.plan.design import Design
 from keyplan.plan.edits import Edit, Test
 from keyplan.store.changes import Batch, RowChange, differing_columns, merged
+from keyplan.store.copies import Copied
 from keyplan.store.execute import ROOT, Executor, Runner
 from keyplan.store.filter import Call, Filter, compile_filter
 from keyplan.store.guards import expired_owners
@@ -240,6 +241,7 @@ class Writer:
                     yield from self.intents.finish_all(now)
                 return {(change.entity, change.key): change.new or change.old for change in changes}
             pending: list[RowChange] = []
+            copied: Copied | None = None
             if self.is_unknown(batch):
                 reading, attempt = True, attempt - 1
                 continue
@@ -250,7 +252,12 @@ class Writer:
                     if finished:
                         attempt -= 1  # progress, not a failure
                         continue
-                batch, intents, pending = yield from self.intents.split(batch, now, jobs[0].label)
+                unchecked = self.intents.copies.unchecked(batch, len(intents), jobs[0].label)
+                if unchecked is not None:
+                    batch, noted, copied = unchecked
+                    intents = [*intents, noted]
+                else:
+                    batch, intents, pending = yield from self.intents.split(batch, now, jobs[0].label)
             edits = [*batch.edits, *intents]
             if len(edits) > 1 and not self.codec.returns_together:
                 edits = [*self.told(batch, jobs), *intents]
@@ -268,6 +275,8 @@ class Writer:
                     yield from self.intents.finish(change, now, done)
                 if not pending:
                     yield from self.catch_up(batch, now, late)
+                if copied is not None:
+                    yield from self.intents.copies.confirm(copied, now)
                 yield from self.look_again(batch, now)
                 return rows
             if isinstance(reply, UncertainError):
@@ -285,6 +294,7 @@ class Writer:
             change = batch.changes[batch.edits[number].row] if number < len(batch.edits) else batch.changes[0]
             if lost and change.old is None:
                 if change.is_new:
+                    yield from self.intents.finish_all(now)
                     return {(one.entity, one.key): one.new for one in changes}
                 raise UncertainError(
                     f"{change.label}: the reply was lost, and the row is there now; it may or may not be this one"

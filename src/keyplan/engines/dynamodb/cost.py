@@ -34,6 +34,7 @@ class DynamoDBCosts(CostModel):
     carries = True
     atomic_entries = LIMITS.transaction_items - 2
     """Two are left for checks on rows that values are copied from."""
+    atomic_most = LIMITS.transaction_items
 
     def __init__(self, model: Model, latencies: Latencies = LATENCIES) -> None:
         self.model = model

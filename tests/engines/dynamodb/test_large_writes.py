@@ -1,0 +1,225 @@
+"""Writes near and beyond the 100 items of a transaction: done as far as they can be, told about before, and refused
+with what to do instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+import keyplan
+from keyplan.engines.dynamodb.limits import LIMITS
+from keyplan.errors import UnsupportedError
+from keyplan.model.load import load_model, parse_model
+from keyplan.model.model import Model
+from keyplan.store.store import Store
+from tests.engines.dynamodb.server import Server
+from tests.engines.dynamodb.support import url_of
+from tests.engines.dynamodb.workload import ROOT
+
+MODEL = """
+keyplan: 1
+name: baskets
+entities:
+  Product:
+    count: 50k
+    fields: { sku: "string(12), key", name: "string(40)", size: int }
+  Order:
+    count: 40M
+    fields: { order_id: "uuid, key", at: "timestamp, now" }
+  Item:
+    count: 120M
+    key: [order, line]
+    fields: { order: "Order, as items, max 80", line: int, product: "Product, as sold" }
+patterns:
+  page: { find: Order, where: "order_id = :order", with: [items, items.product.name], rate: 1k/s, p99: 10ms }
+  sold: { find: Item, where: "product = :sku", rate: 1/s, consistency: strong, page: 100 }
+  product: { find: Product, where: "sku = :sku", rate: 100/s }
+writes:
+  list: { create: Product, rate: 1/day }
+  rename: { update: Product, set: [name], where: "sku = :sku", rate: 1/day }
+  drop: { delete: Product, where: "sku = :sku", rate: 1/day }
+  place: { create: Order, with: [items], rate: 10/s }
+"""
+PRODUCTS = 70
+
+
+class Killed(BaseException):
+    """Stands for the end of the process: nobody catches it."""
+
+
+class Between:
+    """A port that does something once, before the round of that number."""
+
+    def __init__(self, port: Any, number: int, do: Callable[[], None]) -> None:
+        self.port = port
+        self.number = number
+        self.do = do
+
+    def send(self, round: Sequence[Any]) -> Sequence[Any]:
+        if self.number == 0:
+            self.do()
+        self.number -= 1
+        found: Sequence[Any] = self.port.send(round)
+        return found
+
+    def close(self) -> None:
+        self.port.close()
+
+
+def baskets() -> Model:
+    return parse_model(MODEL)
+
+
+@pytest.fixture
+def url(server: Server) -> str:
+    return url_of(server.url)
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    model = baskets()
+    keyplan.apply(model, url)
+    with keyplan.open(model, url) as found:
+        found.load([("Product", {"sku": f"s{n:02}", "name": f"name {n}", "size": n}) for n in range(PRODUCTS)])
+        yield found
+
+
+def items(many: int = PRODUCTS) -> list[dict[str, Any]]:
+    return [{"line": n, "product": f"s{n:02}"} for n in range(many)]
+
+
+def names(store: Store, order: Any) -> list[str]:
+    return [one["product"]["name"] for one in store.page(order=order)["items"]]
+
+
+def killed() -> None:
+    raise Killed
+
+
+def test_the_design_knows_that_checks_do_not_fit() -> None:
+    design = keyplan.design(baskets(), "dynamodb")
+    (note,) = [one for one in design.findings if one.path == "writes.place"]
+    assert note.severity == "note"
+    assert "81 entries that copy from 80 rows" in note.message
+    few = parse_model(MODEL.replace("max 80", "max 20"))
+    assert [one for one in keyplan.design(few, "dynamodb").findings if one.path == "writes.place"] == []
+
+
+def test_the_design_warns_of_what_will_be_refused() -> None:
+    large = MODEL.replace("max 80", "max 200")
+    unlimited = MODEL.replace(", max 80", "").replace("with: [items, items.product.name], ", "")
+    for text, said in ((large, "its largest call writes"), (unlimited, "nothing says how many rows")):
+        design = keyplan.design(parse_model(text), "dynamodb")
+        (warning,) = [one for one in design.findings if one.path == "writes.place"]
+        assert warning.severity == "warning"
+        assert said in warning.message
+        assert f"more than {LIMITS.transaction_items}" in warning.message
+        assert "'max'" in warning.fix
+
+
+def test_a_call_beyond_the_limit_says_what_to_do(server: Server) -> None:
+    model, url = parse_model(MODEL.replace("max 80", "max 200")), url_of(server.url)
+    keyplan.apply(model, url)
+    with keyplan.open(model, url) as found, pytest.raises(UnsupportedError, match="at most 100 together; write fewer"):
+        found.place(items=[{"line": n, "product": "s"} for n in range(120)])
+
+
+def test_more_copies_than_can_be_checked(store: Store) -> None:
+    """71 entries and 70 products: written, and right."""
+    order = store.place(items=items())["order_id"]
+    assert names(store, order) == [f"name {n}" for n in range(PRODUCTS)]
+    assert store.verify().ok
+    store.rename(sku="s03", name="new")
+    assert names(store, order)[3] == "new"
+    assert store.verify().ok
+
+
+@pytest.mark.parametrize("change", ["rename", "drop", "list"])
+def test_a_source_that_changes_meanwhile_is_followed(store: Store, url: str, change: str) -> None:
+    """Whatever happens to a product between any two rounds of the order, the copy ends as the product is."""
+    if change == "list":
+        store.drop(sku="s03")
+    with keyplan.open(baskets(), url) as other:
+        done: list[Any] = []
+
+        def meddle() -> None:
+            number = len(done)
+            if change == "rename":
+                done.append(other.rename(sku="s03", name=f"new {number}"))
+            elif change == "drop":
+                done.append(other.drop(sku="s03"))
+            else:
+                done.append(other.list(sku="s03", name="listed", size=1))
+
+        for number in range(10):
+            before = len(done)
+            store._port = Between(store._port, number, meddle)
+            order = store.place(items=items())["order_id"]
+            store._port = store._port.port
+            if len(done) == before:
+                assert number >= 4, "the products, the order, the products again, the end of the intent"
+                break
+            wanted = (other.product(sku="s03") or {}).get("name")
+            assert names(store, order)[3] == wanted, number
+            report = store.verify()
+            assert report.ok, (number, report)
+            if change == "drop":
+                other.list(sku="s03", name="name 3", size=3)
+            if change == "list":
+                other.drop(sku="s03")
+        else:
+            raise AssertionError("the call takes ten rounds")
+
+
+def test_a_process_that_ends_at_any_point(store: Store, url: str) -> None:
+    """The order is there with all its items or not at all, and `verify` finds what has changed since."""
+    with keyplan.open(baskets(), url) as other:
+        for number in range(10):
+            store._port = Between(store._port, number, killed)
+            try:
+                store.place(items=items())
+                ended = True
+            except Killed:
+                ended = False
+            store._port = store._port.port
+            other.rename(sku="s05", name=f"after {number}")
+            report = other.verify()
+            assert report.ok, (number, report)
+            (found,) = {row["product"]["name"] for row in _orders(other) if row["product"]["sku"] == "s05"} or {""}
+            assert found in ("", f"after {number}")
+            if ended:
+                break
+        assert ended
+        assert other.verify().ok
+
+
+def _orders(store: Store) -> list[dict[str, Any]]:
+    """The items of every order, by the page of each."""
+    found = []
+    for order in {row["order"] for row in store.sold(sku="s05").rows}:
+        found += store.page(order=order)["items"]
+    return [{**row, "product": {"sku": f"s{row['line']:02}", **row["product"]}} for row in found]
+
+
+def test_fifty_products_in_the_shop(server: Server) -> None:
+    """What the model of the shop allows: an order of 50 items, each of another product, and its checkout."""
+    shop = load_model(ROOT / "shop.yaml")
+    url = url_of(server.url)
+    keyplan.apply(shop, url)
+    with keyplan.open(shop, url) as store:
+        user = store.register(email="a@b.c", name="A")["user_id"]
+        for n in range(50):
+            store.list_product(sku=f"s{n:02}", name=f"thing {n}", description="d", category="c", price="1.00", stock=9)
+        wanted = [{"line": n, "product": f"s{n:02}", "quantity": 2} for n in range(50)]
+        order = store.place_order(user=user, total="100.00", items=wanted)["order_id"]
+        page = store.order_page(order_id=order)
+        assert [one["product"]["name"] for one in page["items"]] == [f"thing {n}" for n in range(50)]
+        taken = [{"sku": f"s{n:02}", "n": 2} for n in range(15)]
+        store.checkout(place_order={"user": user, "total": "1.00", "items": wanted}, take_stock=taken)
+        assert [store.product(sku=f"s{n:02}")["stock"] for n in (0, 14, 15)] == [7, 7, 9]
+        store.settle()
+        summary = store.order_summary(user_id=user)
+        assert summary["order_count"] == 2
+        assert store.verify().ok
