@@ -120,3 +120,42 @@ def test_a_cascade_can_be_done_again(store: Store, rounds: int) -> None:
     store.drop(user="u")
     assert store.posts(user="u").rows == []
     assert store.verify().ok
+
+
+# a row that others refer to before it is there
+
+
+@pytest.fixture
+def early(model: Model, url: str) -> Any:
+    """Posts of somebody who has not joined yet."""
+    keyplan.apply(model, url)
+    with keyplan.open(model, url) as store:
+        store.load([("Post", {"post_id": f"p{n:04}", "user": "u", "body": "x"}) for n in range(FOLLOWERS)])
+        yield store
+
+
+def test_a_created_row_is_followed_by_all_that_refer_to_it(early: Store) -> None:
+    assert names(early) == [None] * FOLLOWERS
+    early.add_user(user_id="u", name="first")
+    assert names(early) == ["first"] * FOLLOWERS
+    assert early.post(post="p0100")["user"]["name"] == "first"
+    assert early.verify().ok
+
+
+@pytest.mark.parametrize("rounds", range(1, 12))
+def test_whoever_comes_next_finishes_a_create(early: Store, rounds: int) -> None:
+    """Cut off anywhere, the row is there or not, and the next writer of it brings along all that copies from it."""
+    cut_off(early, rounds, "add_user", user_id="u", name="first")
+    try:
+        early.add_user(user_id="u", name="first")
+    except keyplan.ConflictError:
+        early.rename(user="u", name="second")
+    assert set(names(early)) in ({"first"}, {"second"})
+    assert early.verify().ok
+
+
+@pytest.mark.parametrize("rounds", range(1, 12))
+def test_verify_finishes_a_create(early: Store, rounds: int) -> None:
+    cut_off(early, rounds, "add_user", user_id="u", name="first")
+    assert early.verify().ok
+    assert set(names(early)) in ({None}, {"first"})
