@@ -44,6 +44,8 @@ def test_a_url_is_taken_apart(url: str, address: Address) -> None:
     [
         ("mongodb://shop", "'mongodb:' is not a dynamodb URL"),
         ("dynamodb://", "names no table"),
+        ("dynamodb://my table?region=eu-west-1", "'my table' is no name for a table; take 3 to 255 letters"),
+        ("dynamodb://ab", "'ab' is no name for a table"),
         ("dynamodb://shop/other", "or more than one"),
         ("dynamodb://shop?regoin=x", "unknown option 'regoin' in the URL; did you mean 'region'"),
         ("dynamodb://shop?colour=red", "known are region, endpoint, profile"),

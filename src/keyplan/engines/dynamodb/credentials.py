@@ -8,6 +8,7 @@ local servers need no set-up and nobody waits for an instance's metadata.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -43,6 +44,10 @@ class Address(NamedTuple):
     profile: str | None = None
 
 
+_TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}")
+"""As DynamoDB Local and dynoxide say when they refuse others, seen 2026-11-16."""
+
+
 def parse_url(url: str) -> Address:
     """Takes `dynamodb://TABLE?region=…&endpoint=…&profile=…` apart.
 
@@ -57,6 +62,10 @@ def parse_url(url: str) -> Address:
     table = unquote(parts.netloc)
     if not table or parts.path.strip("/"):
         raise ArgumentError("dynamodb: the URL names no table, or more than one; write dynamodb://TABLE?region=…")
+    if not _TABLE.fullmatch(table):
+        raise ArgumentError(
+            f"dynamodb: '{table}' is no name for a table; take 3 to 255 letters, digits, '_', '-' and '.'"
+        )
     options: dict[str, str] = {}
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in _OPTIONS:
