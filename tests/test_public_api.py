@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,16 @@ def test_every_error_is_public_and_has_the_one_base() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'desing'"):
         keyplan.desing  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: keyplan.design("shop.yaml", "sqlite"),  # type: ignore[arg-type]
+        lambda: keyplan.apply("shop.yaml", "sqlite:shop.db"),  # type: ignore[arg-type]
+        lambda: keyplan.generate("shop.yaml"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_file_name_is_not_a_model(call: Callable[[], object]) -> None:
+    with pytest.raises(keyplan.ArgumentError, match=r"got str; read one with keyplan\.load_model"):
+        call()

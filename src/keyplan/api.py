@@ -25,7 +25,14 @@ def design(model: Model, engine: str, *, keep: Design | None = None) -> Design:
 
     With `keep`, the cheapest among those that have all structures of an earlier design.
     """
+    _check(model)
     return design_for(model, get_engine(engine), keep=keep)
+
+
+def _check(model: object) -> None:
+    """Only `open` takes the name of a file: what else is done with a model wants it read and seen first."""
+    if not isinstance(model, Model):
+        raise ArgumentError(f"expected a model, got {type(model).__name__}; read one with keyplan.load_model(file)")
 
 
 def explain(model: Model, design: Design, name: str | None = None) -> dict[str, Any]:
@@ -49,6 +56,7 @@ def generate(
     `scale` multiplies the model's counts, `counts` replaces them by entity. The newest rows are from just before `now`,
     which is the beginning of 2025 unless told otherwise.
     """
+    _check(model)
     from keyplan.data import generate as rows_of  # here, since it needs numpy, which a store does not
 
     return rows_of(model, scale=scale, seed=seed, counts=counts, now=now, as_arguments=True)
@@ -86,6 +94,7 @@ def apply(
     The design is the one given, else that of the lock file, else the cheapest. Steps that destroy data begin with
     `destroys:`, and are refused unless `destroy` is set.
     """
+    _check(model)
     engine = engine_for_url(url)
     chosen = design or load_lock(model, engine.name) or design_for(model, engine)
     if dry and engine.lacks(url):

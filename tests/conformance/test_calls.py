@@ -123,7 +123,7 @@ def test_wrong_arguments(reads: Pair, name: str, arguments: dict[str, Any], said
 
 
 def test_arguments_are_given_by_name(reads: Pair) -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(ArgumentError, match="user: arguments are given by name, as name=value; it takes 'uid'"):
         reads.store.user(UID)
 
 

@@ -38,6 +38,12 @@ class Method:
     def __repr__(self) -> str:
         return f"<{self.__name__}{self.__signature__}>"
 
+    def _unnamed(self) -> ArgumentError:
+        names = [f"'{name}'" for name in self.__signature__.parameters]
+        return ArgumentError(
+            f"{self.__name__}: arguments are given by name, as name=value; it takes {', '.join(names)}"
+        )
+
 
 class PatternMethod(Method):
     """A pattern."""
@@ -48,8 +54,15 @@ class PatternMethod(Method):
         self._read = read
 
     def __call__(
-        self, *, cursor: str | None = None, consistency: str | None = None, explain: bool = False, **arguments: Any
+        self,
+        *unnamed: Any,
+        cursor: str | None = None,
+        consistency: str | None = None,
+        explain: bool = False,
+        **arguments: Any,
     ) -> Any:
+        if unnamed:
+            raise self._unnamed()
         return self._run(self._core.read(self._read, arguments, cursor, consistency, explain))
 
     def _iteration(self, arguments: Mapping[str, Any], cursor: str | None, consistency: str | None) -> tuple[Any, Any]:
@@ -68,8 +81,15 @@ class SyncPatternMethod(PatternMethod):
     _quick: Quick | None = None
 
     def __call__(
-        self, *, cursor: str | None = None, consistency: str | None = None, explain: bool = False, **arguments: Any
+        self,
+        *unnamed: Any,
+        cursor: str | None = None,
+        consistency: str | None = None,
+        explain: bool = False,
+        **arguments: Any,
     ) -> Any:
+        if unnamed:
+            raise self._unnamed()
         if self._quick is not None and consistency is None and cursor is None and not explain:
             answer = self._quick(arguments)
             if answer is not NOT_QUICK:
@@ -77,9 +97,11 @@ class SyncPatternMethod(PatternMethod):
         return self._run(self._core.read(self._read, arguments, cursor, consistency, explain))
 
     def all(
-        self, *, cursor: str | None = None, consistency: str | None = None, **arguments: Any
+        self, *unnamed: Any, cursor: str | None = None, consistency: str | None = None, **arguments: Any
     ) -> Iterator[dict[str, Any]]:
         """Every row, page after page, in bounded memory where the plan delivers the order by itself."""
+        if unnamed:
+            raise self._unnamed()
         call, position = self._iteration(arguments, cursor, consistency)
         return self._each(call, position)
 
@@ -97,8 +119,15 @@ class AsyncPatternMethod(PatternMethod):
     _quick: QuickAsync | None = None
 
     def __call__(
-        self, *, cursor: str | None = None, consistency: str | None = None, explain: bool = False, **arguments: Any
+        self,
+        *unnamed: Any,
+        cursor: str | None = None,
+        consistency: str | None = None,
+        explain: bool = False,
+        **arguments: Any,
     ) -> Any:
+        if unnamed:
+            raise self._unnamed()
         if self._quick is not None and consistency is None and cursor is None and not explain:
             return self._quickly(self._quick, arguments)
         return self._run(self._core.read(self._read, arguments, cursor, consistency, explain))
@@ -110,9 +139,11 @@ class AsyncPatternMethod(PatternMethod):
         return await self._run(self._core.read(self._read, arguments, None, None, False))
 
     def all(
-        self, *, cursor: str | None = None, consistency: str | None = None, **arguments: Any
+        self, *unnamed: Any, cursor: str | None = None, consistency: str | None = None, **arguments: Any
     ) -> AsyncIterator[dict[str, Any]]:
         """Every row, page after page, in bounded memory where the plan delivers the order by itself."""
+        if unnamed:
+            raise self._unnamed()
         call, position = self._iteration(arguments, cursor, consistency)
         return self._each(call, position)
 
@@ -133,7 +164,9 @@ class WriteMethod(Method):
         self._core = core
         self._write = write
 
-    def __call__(self, *, explain: bool = False, **arguments: Any) -> Any:
+    def __call__(self, *unnamed: Any, explain: bool = False, **arguments: Any) -> Any:
+        if unnamed:
+            raise self._unnamed()
         return self._run(self._core.write(self._write, arguments, explain))
 
 
@@ -151,7 +184,9 @@ class TransactionMethod(Method):
         self._core = core
         self._transaction = transaction
 
-    def __call__(self, *, explain: bool = False, **arguments: Any) -> Any:
+    def __call__(self, *unnamed: Any, explain: bool = False, **arguments: Any) -> Any:
+        if unnamed:
+            raise self._unnamed()
         return self._run(self._core.transact(self._transaction, arguments, explain))
 
 

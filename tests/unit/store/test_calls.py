@@ -111,6 +111,12 @@ def test_arguments_are_checked_before_anything_is_sent(store: Store) -> None:
     assert port_of(store).rounds == rounds
 
 
+def test_arguments_without_a_name_are_refused(store: Store) -> None:
+    for call in (store.user, store.new_user, store.both, store.orders.all):
+        with pytest.raises(ArgumentError, match="arguments are given by name, as name=value; it takes '"):
+            call("a")
+
+
 def test_methods_say_what_they_take(store: Store) -> None:
     assert list(inspect.signature(store.orders).parameters) == ["user", "status", "cursor", "consistency", "explain"]
     assert inspect.signature(store.new_order).parameters["total"].default is None
