@@ -51,9 +51,10 @@ class Copies:
         self.model = intents.model
         self.mutator = intents.mutator
 
-    def unchecked(self, batch: Batch, others: int, label: str) -> tuple[Batch, Edit, Copied] | None:
+    def unchecked(self, batch: Batch, others: int, label: str, name: str) -> tuple[Batch, Edit, Copied] | None:
         """The batch without its checks of other rows, the intent to be written along, and what that says; None if that
-        is not enough. `others` is the number of edits that have to go along anyway."""
+        is not enough. `others` is the number of edits that have to go along anyway; `name` is that of an intent that an
+        earlier attempt may have left."""
         most = self.intents.most
         assert most is not None
         left = [edit for edit in batch.edits if edit.do == "check" and _entry(edit) in batch.sources]
@@ -63,7 +64,7 @@ class Copies:
         edits = [edit for edit in batch.edits if edit.do != "check" or _entry(edit) not in dropped]
         rows = tuple((change.entity, change.key) for change in batch.changes if change.new is not None)
         sources = tuple(batch.sources[entry] for entry in dropped)
-        copied = Copied(f"copies {secrets.token_hex(16)}", label, rows, sources)
+        copied = Copied(name or f"copies {secrets.token_hex(16)}", label, rows, sources)
         text = self.text(copied)
         if len(text) > LONGEST:
             return None

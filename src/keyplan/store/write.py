@@ -138,8 +138,12 @@ class Writer:
         """The jobs of a new row and its children."""
         entity = self.model.entities[new.entity]
         jobs: list[Job] = [Put(self.model, entity, new.label, new.key(entity), new, replace)]
-        for rows in new.children.values():
+        for name, rows in new.children.items():
+            role = entity.roles[name]
+            # A key that has a generated one in it is as new as that.
+            named_after = new.is_new and set(role.columns) <= set(self.model.entities[role.entity].key)
             for child in rows:
+                child.is_new = child.is_new or named_after
                 jobs += self.puts(child, replace)
         return jobs
 
@@ -227,12 +231,18 @@ class Writer:
         Rows that are `known` are read again only if the engine refuses what follows from them.
         """
         reading = lost = False
+        noted_as = ""
         last: list[Any] | None = None
         cleared: list[RowChange] = []
         attempt = -1
         while attempt < ATTEMPTS - 1:
             attempt += 1
-            changes, seen = yield from self.changes(jobs, now, reading, known if attempt == 0 else {})
+            try:
+                changes, seen = yield from self.changes(jobs, now, reading, known if attempt == 0 else {})
+            except ConflictError as error:
+                if not lost:
+                    raise
+                raise UncertainError(f"{error}; the reply to this write was lost, it may have done so") from None
             if not changes:
                 return {}
             batch = yield from self.mutator.batch([*cleared, *changes], now, seen=seen)
@@ -252,10 +262,10 @@ class Writer:
                     if finished:
                         attempt -= 1  # progress, not a failure
                         continue
-                unchecked = self.intents.copies.unchecked(batch, len(intents), jobs[0].label)
+                unchecked = self.intents.copies.unchecked(batch, len(intents), jobs[0].label, noted_as)
                 if unchecked is not None:
                     batch, noted, copied = unchecked
-                    intents = [*intents, noted]
+                    intents, noted_as = [*intents, noted], copied.name
                 else:
                     batch, intents, pending = yield from self.intents.split(batch, now, jobs[0].label)
             edits = [*batch.edits, *intents]
