@@ -37,6 +37,14 @@ patterns:
   of_article: { find: Line, where: "article = :article", order: basket, page: 3, rate: 20/s }
   newest_of_article: { find: Line, where: "article = :article", order: basket desc, limit: 4, rate: 20/s }
   of_some: { find: Line, where: "article in :articles", rate: 5/s }
+  with_lines: { find: Basket, where: "owner = :owner", order: filled_at desc, with: [lines], page: 2, rate: 200/s }
+  with_largest:
+    find: Basket
+    where: owner = :owner and filled_at >= :since
+    order: filled_at
+    with: { lines: { order: pieces desc, limit: 1 } }
+    page: 2
+    rate: 200/s
   lately_filled: { find: Basket, where: "lines.article = :article", order: filled_at desc, page: 2, rate: 20/s }
   filled_between:
     find: Line
@@ -106,6 +114,9 @@ def everything(pair: Pair) -> None:
         pair.same("owned_by", article=article, owner="o1")
         pair.same("paid", article=article, since=NOON)
     pair.same("of_some", articles=["salt", "tea"])
+    for owner in ("o0", "o1", "o2", "none"):
+        pair.same("with_lines", owner=owner)
+        pair.same("with_largest", owner=owner, since=NOON + timedelta(hours=1))
     for basket in (0, 1, 2, 77):
         pair.same("basket", basket=basket)
         pair.same("last_lines", basket=basket)

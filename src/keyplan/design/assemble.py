@@ -137,8 +137,21 @@ class Assembly:
                 able = bases_of(self.model, kinds, view, self.chosen.values())
                 bases[name] = home if home in able else able[0]
             elif kinds[view.kind].kept_by_engine:
-                bases[name] = home
+                bases[name] = self._document(view.entity) or home
         return bases
+
+    def _document(self, entity: str) -> Base | None:
+        """The home that has children in its documents, so that they come along through indexes over it."""
+        kinds = self.engine.kinds
+        for name, view in self.chosen.items():
+            if (
+                view.entity == entity
+                and view.embeds
+                and kinds[view.kind].one_value
+                and is_home(self.model, kinds, view)
+            ):
+                return name, ()
+        return None
 
     def _named(self, view: View) -> View:
         base = self.names[self.bases[view.name][0]] if view.name in self.bases else ""
@@ -455,8 +468,9 @@ class Assembly:
 
         def walk(goal: Goal, name: str) -> None:
             option = self.evaluation.choice[goal.number]
-            if option.view is not None and name not in users[option.view.name]:
-                users[option.view.name].append(name)
+            for used in sorted(option.takes):
+                if name not in users[used]:
+                    users[used].append(name)
             for sub in option.subs:
                 walk(sub.goal, name)
 

@@ -132,7 +132,12 @@ def _taken(model: Model, locked: Design, name: str, at: tuple[str, ...]) -> set[
             for search in searches(node):
                 if search.view == name and search.at == at:
                     taken |= set(search.takes)
-                elif search.view == name and at and search.at == at[:-1] and at[-1] in search.along:
+                elif (
+                    name in (search.view, locked.views[search.view].base)
+                    and at
+                    and search.at == at[:-1]
+                    and at[-1] in search.along
+                ):
                     entity = locked.views[name].embed_at(at)
                     assert entity is not None
                     taken |= select_paths(model, entity.entity, search.along[at[-1]])[0]

@@ -63,6 +63,13 @@ class Option:
     """Reads per second of the hottest place."""
     by_outer: bool = False
     """drive: the order is that of the outer rows."""
+    beside: str = ""
+    """search: the further view that has to be there, whose documents the view leads to and brings children along."""
+
+    @property
+    def takes(self) -> set[str]:
+        """The views that have to be there for it."""
+        return {name for name in (self.view.name if self.view is not None else "", self.beside) if name}
 
 
 @dataclass

@@ -148,6 +148,7 @@ class Options:
                 way.match.ordered,
                 self.costs.heat(way.work, reads),
                 reads,
+                beside=way.beside,
             )
         )
 

@@ -170,7 +170,7 @@ def evaluate(problem: Problem, chosen: set[str], known: Mapping[int, float] = Ma
         lowest = INFEASIBLE
         best[goal.number] = INFEASIBLE
         for option in goal.options:
-            if option.view is not None and option.view.name not in chosen:
+            if not option.takes <= chosen:
                 continue
             cost = option.cost.cost
             for sub in option.subs:
@@ -219,8 +219,7 @@ def goals_by_view(problem: Problem, found: Evaluation) -> dict[str, set[int]]:
             used[goal.number] = frozenset()
             option = found.choice.get(goal.number)
             if option is not None:
-                own = [option.view.name] if option.view is not None else []
-                used[goal.number] = frozenset(own).union(*(views_of(sub.goal) for sub in option.subs))
+                used[goal.number] = frozenset(option.takes).union(*(views_of(sub.goal) for sub in option.subs))
         return used[goal.number]
 
     seen: set[int] = set()

@@ -65,8 +65,8 @@ def build(problem: Problem, dropped: Set[str] = frozenset()) -> Linear:
         for number, option in enumerate(goal.options):
             column = linear.variable(f"y{goal.number}.{number}", option.cost.cost * rate * per_second, INF)
             options[(goal.number, number)] = column
-            if option.view is not None:
-                by_view.setdefault(option.view.name, []).append(column)
+            for name in sorted(option.takes):
+                by_view.setdefault(name, []).append(column)
         for name, columns in by_view.items():
             row = dict.fromkeys(columns, 1.0)
             row[linear.columns[name]] = -times[goal.number]

@@ -50,8 +50,8 @@ def _uses(problem: Problem) -> Mapping[str, _Uses]:
     found = {name: _Uses() for name in problem.views}
     for goal in _goals(problem):
         for option in goal.options:
-            if option.view is not None:
-                found[option.view.name].options.setdefault(goal.number, []).append(option)
+            for name in option.takes:
+                found[name].options.setdefault(goal.number, []).append(option)
     for number, root in enumerate(problem.roots):
         for name in root.demanded_by:
             found[name].lookups.add(number)
@@ -83,7 +83,13 @@ def _replaces(problem: Problem, uses: Mapping[str, _Uses], one: str, other: str)
         and new.lookups <= old.lookups
         and _rows_allow(problem, new.weights, old.weights)
         and _touches_no_more(problem, one, other)
-        and all(_serves(new.options.get(goal, ()), option) for goal, many in old.options.items() for option in many)
+        and all(
+            _serves(
+                [made for made in new.options.get(goal, ()) if made.takes - {one} <= option.takes - {other}], option
+            )
+            for goal, many in old.options.items()
+            for option in many
+        )
     )
 
 
@@ -105,7 +111,7 @@ def _touches_no_more(problem: Problem, one: str, other: str) -> bool:
     return True
 
 
-def _serves(new: list[Option] | tuple[()], old: Option) -> bool:
+def _serves(new: list[Option], old: Option) -> bool:
     below = [sub.goal.number for sub in old.subs]
     return any(
         option.cost.cost <= old.cost.cost * SAME and _is_within([sub.goal.number for sub in option.subs], below)

@@ -20,6 +20,7 @@ from keyplan.design.needs import (
     select_paths,
     wanted,
 )
+from keyplan.design.required import is_home
 from keyplan.design.statistics import Statistics
 from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
@@ -64,6 +65,8 @@ class Way:
     cost: Cost
     entries: float
     rows: float
+    beside: str = ""
+    """The view whose documents the engine keeps this one over: their children come along."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,10 @@ class Ways:
                 seen = child_view(model, view, at)
                 shape = shapes.setdefault(key_shape(seen), len(shapes))
                 self._places[seen.entity].append(Place(view, at, seen, shape))
+        self._documents: dict[str, list[View]] = {name: [] for name in model.entities}
+        for view in views:
+            if view.embeds and kinds[view.kind].one_value and is_home(model, kinds, view):
+                self._documents[view.entity].append(view)
         self._sizes: dict[tuple[str, str], float] = {}
         self._prepared: dict[Need, tuple[list[Way], list[str]]] = {}
 
@@ -120,10 +127,23 @@ class Ways:
                 way = None if key is None else self._way(need, place, key, refused)
                 if way is not None:
                     ways.append(way)
+                    ways += self._through(need, place, key)
             self._prepared[need] = (ways, refused)
         return self._prepared[need]
 
-    def _way(self, need: Need, place: Place, key: KeyMatch, refused: list[str]) -> Way | None:
+    def _through(self, need: Need, place: Place, key: KeyMatch | None) -> Iterator[Way]:
+        """The ways through a view that the engine keeps over documents, in which the children are as well."""
+        kind = self.kinds[place.view.kind]
+        if key is None or not need.trees or not (kind.kept_by_engine and kind.holds_all) or kind.inside or place.at:
+            return
+        for document in self._documents[need.entity]:
+            way = self._way(need, place, key, [], document)
+            if way is not None and way.along:
+                yield way
+
+    def _way(
+        self, need: Need, place: Place, key: KeyMatch, refused: list[str], document: View | None = None
+    ) -> Way | None:
         view, at = place.view, place.at
         kind = self.kinds[view.kind]
         found = match_contents(self.model, self.statistics, kind, view, need, at, place.seen, key)
@@ -154,10 +174,12 @@ class Ways:
             refused.append(f"only walking through {entries:.3g} rows of '{need.entity}' would find them")
             return None
         lacking = self._lacking(need, found, rows)
-        children = self._children(need, found, rows)
+        children = self._children(need, found, rows, document)
         if lacking is None or children is None:
             return None
         along, fetched = children
+        if document is not None:
+            facts = replace(facts, embeds=self.facts[document.name].embeds)
         work = Work(
             view,
             facts,
@@ -167,7 +189,7 @@ class Ways:
             1.0 if found.get and not view.packed else facts.hottest_rows if view.packed else most,
             size,
             need.strong,
-            not found.missing and {*need.wants, *filtered} <= set(view.holds),
+            document is None and not found.missing and {*need.wants, *filtered} <= set(view.holds),
             found.scan,
             at,
             tuple(along),
@@ -177,7 +199,8 @@ class Ways:
             float(need.limit) if need.limit and found.ordered and found.filter and not found.get else 0.0,
         )
         extras = tuple(self._soon(need, extra) for extra in (*lacking, *fetched))
-        return Way(found, along, extras, work, read_cost(self.costs, work), entries, rows)
+        beside = document.name if document is not None else ""
+        return Way(found, along, extras, work, read_cost(self.costs, work), entries, rows, beside)
 
     def _bytes(self, entity: str, text: str) -> float:
         """The average bytes of a path."""
@@ -254,12 +277,14 @@ class Ways:
         for name in sorted({path_of(text, self.model, entity).roles[0] for text in paths}):
             yield name, {text[len(name) + 1 :] for text in paths if text.startswith(name + ".")}
 
-    def _children(self, need: Need, found: Match, rows: float) -> tuple[dict[str, Select], list[Extra]] | None:
+    def _children(
+        self, need: Need, found: Match, rows: float, document: View | None
+    ) -> tuple[dict[str, Select], list[Extra]] | None:
         """The children that come along with the rows, and those that have to be fetched; None if that cannot be."""
         along: dict[str, Select] = {}
         extras: list[Extra] = []
         at = found.view.embed_at(found.at)
-        embeds = {embed.role: embed for embed in (at or found.view).embeds}
+        embeds = {embed.role: embed for embed in (document or at or found.view).embeds}
         for tree in need.trees:
             embed = embeds.get(tree.role)
             ordered = embed is not None and not any(term.path.roles for term in tree.select.order)

@@ -77,7 +77,9 @@ class SearchNode:
             )
         )
         self.drops = self.filter is not None or self.alive is not None
-        self.families = list(_families(model, self.entity, view, search))
+        # Through an index, children come along with the entries that it is over.
+        keeper = design.views[view.base] if view.base and search.along else view
+        self.families = list(_families(model, self.entity, keeper, search))
         """Embedded children that are wanted in another order than the one they are kept in, or not all of them."""
         repeated = any(part.cut in ("each", "words") for part in key.parts[len(self.spans.fixed) :])
         self.repeats = tuple(model.entities[self.entity].key) if repeated else ()

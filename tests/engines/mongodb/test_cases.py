@@ -65,6 +65,15 @@ def test_embedded_items_are_found_by_product_through_an_index_over_the_array() -
     ]
 
 
+def test_items_come_along_with_orders_that_are_found_by_an_index() -> None:
+    """The index leads to the documents, and these have the items in them: no second read brings them."""
+    _, design = designed("shop")
+    steps = [(step["op"], step["view"]) for step in design.plans["order_history"].steps]
+    assert [op for op, _ in steps] == ["query", "batch_get"]
+    assert design.views[str(steps[0][1])].kind == "index"
+    assert steps[1][1] == design.homes["Product"][0]
+
+
 def test_placing_an_order_writes_one_document_for_it() -> None:
     """The parent and its items are one insert; what is kept besides for other patterns makes it a transaction."""
     _, design = designed("shop")

@@ -44,6 +44,7 @@ entities:
       pieces: int
 patterns:
   basket: {{ find: Basket, where: "{named}", with: [lines], rate: 500/s }}
+  owned: {{ find: Basket, where: "owner = :owner", order: filled_at desc, with: [lines], page: 2, rate: 100/s }}
 {patterns}
 writes:
   fill: {{ create: Basket, with: [lines], rate: 1/s }}

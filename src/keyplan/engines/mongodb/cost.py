@@ -131,6 +131,10 @@ class MongoCosts(CostModel):
             embedding = [view.name for view in views if any(embed.entity == name for embed in view.embeds)]
             own = dict.fromkeys((view.name for view in views if self._is_own(view, name)), -1.0)
             rows += [LinearRow({index: 1.0, other: 1.0, **own}, high=1.0) for index in indexes for other in embedding]
+        for name in dict.fromkeys(view.entity for view in views if view.embeds):
+            # Indexes are over one of them, through which the children come along.
+            documents = [view.name for view in views if view.entity == name and view.embeds]
+            rows.append(LinearRow(dict.fromkeys(documents, 1.0), high=1.0))
         return Couplings(rows=rows)
 
     def _is_own(self, view: View, entity: str) -> bool:
