@@ -14,6 +14,7 @@ from keyplan.model.entity import EXPIRES, Entity, Role
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import RANGES, Compute, Condition, Literal, Order, Outer, Path, Pattern, Select, Term
 from keyplan.model.write import Write
+from keyplan.plan.dangling import absence
 from keyplan.plan.design import Design, Objective
 from keyplan.plan.steps import Attach, Drive, Extend, Fold, Node, Plan, Search, WritePlan
 from keyplan.plan.view import COUNT, Embed, Measure, Part, View
@@ -44,6 +45,8 @@ class Extras:
     start from them."""
     packed: bool = False
     """Of these views, each partition is one value."""
+    dangling: bool = False
+    """Views of the rows that point at nothing, in which those that point at a new row are looked for."""
 
 
 @dataclass
@@ -94,6 +97,7 @@ class _Naive:
             plans,
             {name: self.write(write) for name, write in self.model.writes.items()},
             Objective("", 0.0, 0.0, 0.0, 0),
+            dangling=self.dangling() if self.extras.dangling else {},
         )
 
     # Views
@@ -334,6 +338,25 @@ class _Naive:
                     found[f"{entity.name}.{role.name}"] = self.search(entity.name, links)
         return found
 
+    def dangling(self) -> dict[str, Node]:
+        found: dict[str, Node] = {}
+        for entity in self.model.entities.values():
+            for role in entity.roles.values():
+                where = None if role.many else absence(self.model, entity.name, role.name)
+                if where is None:
+                    continue
+                name = f"{entity.name} whose {role.name} is missing"
+                rest = [column for column in entity.key if column not in role.columns]
+                holds = _held(entity, (*role.columns, *entity.key))
+                parts = (_parts(role.columns), _parts(rest))
+                self.keep(View(name, entity.name, "table", *parts, holds, where=(where,)))
+                key = self.model.entities[role.entity].key
+                pairs = zip(role.columns, key, strict=True)
+                links = tuple(Condition(Path((), here), "=", (Outer(there),)) for here, there in pairs)
+                search = Search(name, given=links, takes=holds)
+                found[f"{entity.name}.{role.name}"] = Extend(search, (Attach("", self.by_key(entity.name)),))
+        return found
+
     def plan(self, pattern: Pattern) -> Plan:
         if pattern.kind == "aggregate":
             tree = Tree()
@@ -500,13 +523,14 @@ def _term_paths(term: Term | None) -> list[Path]:
 EVERYTHING: Mapping[str, Extras] = {
     "homes": Extras(),
     "copies": Extras(copies=True, copied_keys=True),
+    "dangling": Extras(copies=True, copied_keys=True, dangling=True),
     "moves": Extras(moves=True, elements=True),
     "counters": Extras(counters=True),
     "computed": Extras(computed=True),
     "computed and copies": Extras(copies=True, counters=True, computed=True),
     "embeds": Extras(embeds=True),
     "indexes": Extras(indexes=True),
-    "all": Extras(True, True, True, True, True, True, True, False),
+    "all": Extras(True, True, True, True, True, True, True, False, dangling=True),
     "years": Extras(buckets="year"),
     "days": Extras(buckets="day"),
     "hours": Extras(moves=True, buckets="hour"),

@@ -181,9 +181,9 @@ def designed(model: Model, engine: str) -> Design:
 
 
 @contextmanager
-def opened(model: Model, url: str, rows: Rows = ()) -> Iterator[Pair]:
+def opened(model: Model, url: str, rows: Rows = (), design: Design | None = None) -> Iterator[Pair]:
     """A pair on a fresh database, with rows."""
-    design = designed(model, engine_for_url(url).name)
+    design = design or designed(model, engine_for_url(url).name)
     keyplan.apply(model, url, design=design)
     clock = Clock()
     database = Database(model, clock, ids())

@@ -17,7 +17,7 @@ from keyplan.design.heat import warnings
 from keyplan.design.largest import large_writes
 from keyplan.design.local import Base, bases_of
 from keyplan.design.names import view_names
-from keyplan.design.needs import Need, dependents, in_order, wanted
+from keyplan.design.needs import Need, dangling, dependents, in_order, wanted
 from keyplan.design.problem import INFEASIBLE, Root, coupling_cost, evaluate
 from keyplan.design.required import homes_inside, is_home
 from keyplan.design.solve import Solution
@@ -26,6 +26,7 @@ from keyplan.engines.work import Cost, Load, Work, total
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Order, Outer, Param, Path, Select
+from keyplan.plan.dangling import dangling_role
 from keyplan.plan.design import Design, Finding, Objective, Unserved, ViewFigures
 from keyplan.plan.steps import (
     Attach,
@@ -87,6 +88,7 @@ class Assembly:
             + coupling_cost(problem.couplings, set(self.solution.chosen)),
         )
         dependents = self._dependents()
+        pointing_nowhere = self._dangling()
         found = Design(
             self.model.name,
             self.engine.name,
@@ -101,11 +103,12 @@ class Assembly:
             self._figures(),
             (
                 *self._findings(),
-                *scanning_writes(self.model, views, dependents),
+                *scanning_writes(self.model, views, dependents, pointing_nowhere),
                 *large_writes(self.model, problem, self.chosen.keys()),
             ),
             dict(unserved),
             settings,
+            pointing_nowhere,
         )
         return replace(found, findings=(*found.findings, *self.engine.findings(self.model, found)))
 
@@ -414,6 +417,19 @@ class Assembly:
                 if not role.many:
                     goal = self.built.options.root(dependents(self.model, entity.name, role.name), None)
                     found[f"{entity.name}.{role.name}"] = self._lookup(goal)
+        return found
+
+    def _dangling(self) -> dict[str, Node]:
+        """Per to-one role with a view of the rows that point at nothing by it: how those that point at a key are found.
+
+        There may be a way to all that point at it that is as good.
+        """
+        found: dict[str, Node] = {}
+        for view in self.chosen.values():
+            role = dangling_role(self.model, view)
+            if role is not None:
+                goal = self.built.options.root(dangling(self.model, view.entity, role.name), None)
+                found[f"{view.entity}.{role.name}"] = self._lookup(goal)
         return found
 
     # writes

@@ -15,13 +15,14 @@ from keyplan.design.goals import Goal, Heat, goal_p99
 from keyplan.design.heat import NOTHING_HOT, Together, place_of
 from keyplan.design.local import base_rows, under_partitions
 from keyplan.design.lookups import all_needs, write_lookups
-from keyplan.design.maintain import Maintenance, Upkeep
+from keyplan.design.maintain import Maintenance
 from keyplan.design.match import key_shape, match_key
 from keyplan.design.needs import need_of_pattern, rank_target_need, whole_row
 from keyplan.design.options import Options
 from keyplan.design.problem import Problem, Root
 from keyplan.design.required import is_home, required_views
 from keyplan.design.statistics import Statistics, peak_rate, zipf_top
+from keyplan.design.upkeep import Upkeep
 from keyplan.design.worth import at_least_worth, copies_of_rows, least_cost
 from keyplan.engines.base import Engine, Kind
 from keyplan.engines.work import CostModel, Couplings, LinearRow, Rejection, ViewFacts
@@ -82,7 +83,7 @@ def build_problem(
     required = required_views(model, engine.kinds, views)
     own = costs.couplings(list(views.values()), view_facts)
     least = least_cost(costs, views, view_facts, roots, required)
-    copies = copies_of_rows(engine.kinds, views, costs.copy_worth * least)
+    copies = copies_of_rows(model, engine.kinds, views, costs.copy_worth * least)
     couplings = Couplings(
         {**at_least_worth(own, least), **copies.variables},
         (*own.rows, *copies.rows, *base_rows(model, engine.kinds, views)),

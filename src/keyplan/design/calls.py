@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
-from keyplan.design.needs import Need, dependents, whole_row
+from keyplan.design.needs import Need, dangling, dependents, is_generated, whole_row
 from keyplan.design.statistics import Statistics
 from keyplan.engines.base import Kind
 from keyplan.engines.work import CostModel
@@ -19,6 +19,7 @@ from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Path, term_paths
 from keyplan.model.write import Children, Write
+from keyplan.plan.dangling import dangling_role
 from keyplan.plan.steps import Figures
 from keyplan.plan.view import COPIES, View
 
@@ -92,7 +93,8 @@ class WriteCalls:
         self.kept: dict[str, list[Kept]] = {name: [] for name in model.entities}
         named = list(views)
         for view in named:
-            if not kinds[view.kind].kept_by_engine:
+            # Rows that point at nothing come and go with what others read anyway.
+            if not kinds[view.kind].kept_by_engine and dangling_role(model, view) is None:
                 for one in _kept(model, view, named, kinds):
                     self.kept[one.entity].append(one)
         self.watches: dict[str, dict[tuple[str, Chain], set[str]]] = {name: {} for name in model.entities}
@@ -124,12 +126,13 @@ class WriteCalls:
         if write.kind == "delete":
             self._cascade(write, one)
         watched = [(of, watch) for of in changed for watch in self._watching(write, of)]
+        new = write.kind == "create"
         for of, watch in watched:
             if not self._goes_along(write, of, watch):
-                one.add([self._chain(watch, of.times)])
-        self._copied(write, changed, [watch for _, watch in watched], one)
+                one.add([self._chain(watch, of.times, new=new)])
+        self._copied(write, changed, [watch for _, watch in watched] if not new else (), one)
         one.requests, one.trips = one.requests + 1, one.trips + 1  # the write itself
-        self._behind(watched, entries, one)
+        self._behind(watched, entries, one, new=new)
         at_once = ceil(rows / ROWS_AT_ONCE)
         return count.requests + rows * one.requests, count.trips + at_once * one.trips
 
@@ -242,9 +245,11 @@ class WriteCalls:
     # who follows
 
     def _watching(self, write: Write, of: _Rows) -> list[tuple[str, Chain]]:
-        """Who repeats something that the write changes in these rows."""
-        if write.kind == "create" or (of.below and write.kind == "update"):
+        """Who repeats something that the write changes in these rows, or may have waited for them."""
+        if of.below and write.kind == "update":
             return []
+        if write.kind == "create":
+            return [] if is_generated(self.model, of.entity) else list(self.watches[of.entity])
         columns = self._columns(write) if write.kind in ("update", "change") else None
         return [watch for watch, some in self.watches[of.entity].items() if columns is None or some & columns]
 
@@ -256,9 +261,13 @@ class WriteCalls:
         roles = (self.model.entities[write.entity].roles[name] for name in write.children)
         return any((role.entity, role.field) == (entity, chain[0]) for role in roles)
 
-    def _chain(self, watch: tuple[str, Chain], times: float) -> Figures:
-        """Looking for the rows from which a chain of references leads to changed ones."""
+    def _chain(self, watch: tuple[str, Chain], times: float, *, new: bool = False) -> Figures:
+        """Looking for the rows from which a chain of references leads to changed ones; at new ones, none does."""
         entity, chain = watch
+        if new:
+            found = self.lookup(dangling(self.model, self.model.entity_at(entity, chain[:-1]), chain[-1]), times)
+            # Nothing is found, so that nothing has to be read for it.
+            return Figures(found.requests, min(found.trips, max(1, ceil(found.requests / times - 1e-9))))
         requests, trips, rows = 0.0, 0, times
         for depth in reversed(range(len(chain))):
             owner = self.model.entity_at(entity, chain[:depth])
@@ -317,7 +326,9 @@ class WriteCalls:
 
     # what comes behind the write
 
-    def _behind(self, watched: Iterable[tuple[_Rows, tuple[str, Chain]]], entries: float, count: _Count) -> None:
+    def _behind(
+        self, watched: Iterable[tuple[_Rows, tuple[str, Chain]]], entries: float, count: _Count, *, new: bool
+    ) -> None:
         """Rows that have begun to repeat a value meanwhile are looked for once more; what did not fit follows."""
         most = self.costs.atomic_entries
         groups: dict[int, list[tuple[_Rows, tuple[str, Chain]]]] = {}
@@ -326,11 +337,11 @@ class WriteCalls:
         for pairs in groups.values():
             of = pairs[0][0]
             for _, watch in pairs:
-                again = self._chain(watch, 1.0)
+                again = self._chain(watch, 1.0, new=new)
                 count.requests += again.requests * of.times
-                count.trips += ceil(again.trips * of.times)
-            if most is None:
-                continue
+                count.trips += again.trips if new else ceil(again.trips * of.times)
+            if most is None or new:
+                continue  # a row that is created has no intent
             rows = sum(self._following(watch) for _, watch in pairs)
             if entries > most:
                 chunks, lookups = self._chunks(pairs, rows, most)

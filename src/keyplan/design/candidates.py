@@ -57,7 +57,10 @@ class Candidates:
         """Every candidate view for these needs, homes and guards included."""
         per_entity: dict[str, list[Need]] = {name: [] for name in self.model.entities}
         for need in needs:
-            per_entity[need.entity].append(need)
+            if need.implied:
+                self._dangling(need)
+            else:
+                per_entity[need.entity].append(need)
         for entity, wants in per_entity.items():
             self._homes(entity)
             self._guards(entity)
@@ -96,6 +99,17 @@ class Candidates:
                     partition = parts if kind.partitioned else ()
                     sort = () if kind.partitioned else parts
                     self._add(View("", entity, kind.name, partition, sort, holds, unique=True))
+
+    def _dangling(self, need: Need) -> None:
+        """The rows that point at nothing, by what they point at: only their keys, since they are nearly never read."""
+        here = self.model.entities[need.entity]
+        columns = tuple(condition.path.column for condition in need.given)
+        parts = tuple(Part(column) for column in columns)
+        rest = tuple(Part(column) for column in here.key if column not in columns)
+        holds = held_paths(self.model, need.entity, columns)
+        for kind in self.own:
+            partition, sort = (parts, rest) if kind.partitioned else ((), (*parts, *rest))
+            self._add(View("", need.entity, kind.name, partition, sort, holds, (), need.implied))
 
     # keys
 

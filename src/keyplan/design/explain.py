@@ -120,6 +120,7 @@ class _Explanation:
         """The reads that a write may make, by view and what is given of its key, in the engine's words."""
         find = self.design.writes[name].find
         nodes = [*([find] if find is not None else []), *self.design.rows.values(), *self.design.dependents.values()]
+        nodes += self.design.dangling.values()
         found: dict[tuple[str, tuple[str, ...]], str] = {}
         for node in nodes:
             for search in searches(node):

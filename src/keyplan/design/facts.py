@@ -12,6 +12,7 @@ from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Path, term_paths
 from keyplan.model.types import Type
 from keyplan.model.values import average_bytes
+from keyplan.plan.dangling import dangling_role
 from keyplan.plan.view import COPIES, COUNT, Embed, Part, View
 
 FIXED_BYTES = {"int": 8, "decimal": 8, "float": 8, "bool": 1, "date": 10, "timestamp": 24, "uuid": 36, "ulid": 26}
@@ -76,6 +77,8 @@ class Facts:
 
     def share(self, view: View) -> float:
         """The share of rows that have an entry."""
+        if dangling_role(self.model, view) is not None:
+            return 0.0  # a reference leads to a row, in the ordinary course
         share = 1.0
         for condition in view.where:
             share *= self.statistics.selectivity(view.entity, condition)
@@ -169,6 +172,7 @@ class Facts:
         writes, updates = 0.0, []
         usual = self.write_share(view)
         having = min(1.0, share * multiplicity if not view.where else 1.0)
+        having = 0.0 if dangling_role(self.model, view) is not None else having
         for write, times in self.statistics.written(entity):
             rate = peak_rate(write.traffic) * times * max(write.traffic.top or 0.0, usual) * having
             if write.kind in ("update", "change") and write.entity == entity and not write.children:

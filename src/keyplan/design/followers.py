@@ -12,7 +12,9 @@ from keyplan.plan.steps import Node, Search
 from keyplan.plan.view import View
 
 
-def scanning_writes(model: Model, views: Mapping[str, View], dependents: Mapping[str, Node]) -> Iterator[Finding]:
+def scanning_writes(
+    model: Model, views: Mapping[str, View], dependents: Mapping[str, Node], dangling: Mapping[str, Node]
+) -> Iterator[Finding]:
     """A warning per write of a row whose values are repeated in rows that nothing finds by their reference to it."""
     said: set[tuple[str, str]] = set()
     for view in views.values():
@@ -22,11 +24,12 @@ def scanning_writes(model: Model, views: Mapping[str, View], dependents: Mapping
                 if len(path.roles) != 1:
                     continue
                 name = f"{embed.entity}.{path.roles[0]}"
-                node = dependents.get(name)
-                if not isinstance(node, Search) or node.given:
-                    continue
+                scans = _is_scan(dependents.get(name))
+                scans_for_new = _is_scan(dangling.get(name, dependents.get(name)))
                 target = model.entities[embed.entity].roles[path.roles[0]].entity
                 for write in model.writes.values():
+                    if not (scans_for_new if write.kind == "create" else scans):
+                        continue
                     if (write.name, name) not in said and _changes(model, write, target, path.column):
                         said.add((write.name, name))
                         yield Finding(
@@ -35,6 +38,10 @@ def scanning_writes(model: Model, views: Mapping[str, View], dependents: Mapping
                             f"it reads every '{embed.entity}' to find those that repeat '{text}'",
                             f"add a pattern that finds '{embed.entity}' by '{path.roles[0]}' with strong consistency",
                         )
+
+
+def _is_scan(node: Node | None) -> bool:
+    return isinstance(node, Search) and not node.given
 
 
 def _changes(model: Model, write: Write, target: str, column: str) -> bool:

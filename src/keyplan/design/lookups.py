@@ -9,10 +9,12 @@ from keyplan.design.computed import asked_in_keys, is_keyable
 from keyplan.design.needs import (
     Need,
     computed_needs,
+    dangling,
     dependents,
     driven,
     extreme_row,
     intersected,
+    is_generated,
     need_of_pattern,
     present_then_missing,
     rank_target_need,
@@ -83,6 +85,8 @@ def _raised(model: Model, statistics: Statistics, need: Need) -> Iterator[Need]:
             whole = write.kind in ("upsert", "delete", "change")
             if write.entity == target and (whole or changes & inner):
                 yield dependents(model, need.entity, name)
+            if write.kind == "create" and not is_generated(model, target) and target in _created(model, write):
+                yield dangling(model, need.entity, name)
     for tree in need.trees:
         chain = tree.role.split(".")
         owner = model.entity_at(need.entity, tuple(chain[:-1]))
@@ -93,6 +97,19 @@ def _raised(model: Model, statistics: Statistics, need: Need) -> Iterator[Need]:
     yield from present_then_missing(model, need) or ()
     for parts in intersected(model, need):
         yield from parts
+
+
+def _created(model: Model, write: Write) -> set[str]:
+    """The entities whose rows a write makes."""
+    found = {write.entity}
+
+    def walk(entity: str, children: Children) -> None:
+        for name, deeper in children.items():
+            found.add(model.entities[entity].roles[name].entity)
+            walk(model.entities[entity].roles[name].entity, deeper)
+
+    walk(write.entity, write.children)
+    return found
 
 
 def write_lookups(model: Model, statistics: Statistics, write: Write) -> list[tuple[str, Need, float]]:

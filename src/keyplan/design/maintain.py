@@ -7,85 +7,24 @@ rows that it counts come and go. What has to be read for that becomes a *demand*
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import ceil
 
 from keyplan.design.computed import computed_of
 from keyplan.design.facts import Facts
 from keyplan.design.match import child_view
-from keyplan.design.needs import Need, dependents, row_of_role, whole_row
+from keyplan.design.needs import Need, dangling, dependents, is_generated, row_of_role, whole_row
 from keyplan.design.statistics import ASSUMED_WORDS, Statistics
+from keyplan.design.upkeep import Change, Demand, Effect, Upkeep
 from keyplan.design.ways import MANY_MORE
 from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, TouchWork, ViewFacts
 from keyplan.model.changing import changing_columns
-from keyplan.model.entity import EXPIRES, Entity
+from keyplan.model.entity import EXPIRES, Entity, Role
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Literal, Path, term_paths
 from keyplan.model.write import Children, Write
+from keyplan.plan.dangling import dangling_role
 from keyplan.plan.view import COPIES, Part, View
-
-
-@dataclass(frozen=True)
-class Demand:
-    """A need that a write has because of a view: the old row, rows to fan out to, or values to copy in."""
-
-    write: str
-    what: str
-    """old, fan or copy."""
-    label: str
-    need: Need
-    times: float = 1.0
-
-
-@dataclass(frozen=True)
-class Upkeep:
-    """One view's part of one write."""
-
-    work: TouchWork
-    cost: Cost
-    entries: float
-    """Self-kept entries touched (0 for views kept by the engine)."""
-    most: float = 0.0
-    """The most self-kept entries that a call touches directly, without fanning out; inf if nothing bounds it."""
-    demands: tuple[Demand, ...] = ()
-    most_checks: float = 0.0
-    """The most rows that are checked along, because values are copied from them."""
-
-
-@dataclass(frozen=True)
-class Effect:
-    """What one call of a write does to rows of one entity."""
-
-    entity: str
-    kind: str
-    """create, replace, update or delete."""
-    times: float
-    columns: frozenset[str] = frozenset()
-    """update: the columns that change."""
-    old_known: bool = False
-    """The old row is in hand anyway."""
-    parents_known: frozenset[str] = frozenset()
-    """To-one roles whose target is written by the same call."""
-    most: float = 1.0
-    """The most rows of it that one call changes together."""
-    siblings: bool = False
-    """All of them have the same parent."""
-
-
-@dataclass(frozen=True)
-class _Change:
-    """What the change of one row does to its entry, or to the group that it counts in."""
-
-    puts: float = 0.0
-    patches: float = 0.0
-    moves: float = 0.0
-    deletes: float = 0.0
-    adds: float = 0.0
-    needs_old: bool = False
-    """The row as it was has to be known."""
-    copies: bool = False
-    """Values that the entry copies may have to be read."""
 
 
 class Maintenance:
@@ -109,7 +48,7 @@ class Maintenance:
 
     def reach(self, view: View) -> set[str]:
         """The entities whose rows have something to do with the entries of a view."""
-        behind = {self.model.entity_at(view.entity, chain) for chain in self._chains(view)}
+        behind = {self.model.entity_at(owner, chain) for owner, chain in self._ways(view)}
         behind |= {role.entity for role in computed_of(self.model, view).values()}
         return {view.entity, *(embed.entity for _, embed in view.nested()), *behind}
 
@@ -158,7 +97,8 @@ class Maintenance:
                 if part is not None:
                     found.append(part)
                     found.extend(self._checks(part, effect))
-            found.extend(self._fan_out(write, effect, view, facts))
+            fan = self._look_back if effect.kind == "create" else self._fan_out
+            found.extend(fan(write, effect, view, facts))
             found.extend(self._recomputed(write, effect, view, facts))
         return found
 
@@ -239,36 +179,39 @@ class Maintenance:
         columns = self.model.entities[need.entity].columns
         return any(text not in columns or text in self._changing[need.entity] for text in need.wants)
 
-    def _counted(self, effect: Effect, view: View) -> _Change:
+    def _counted(self, effect: Effect, view: View) -> Change:
         """What one row's change does to the groups of a view with measures."""
         if effect.kind == "create":
-            return _Change(adds=1.0, copies=True)
+            return Change(adds=1.0, copies=True)
         if effect.kind == "delete":
-            return _Change(adds=1.0, needs_old=True)
+            return Change(adds=1.0, needs_old=True)
         grouping = _own_columns(self.model, view)
         if effect.kind == "replace" or effect.columns & grouping:
-            return _Change(adds=2.0, needs_old=True, copies=True)
+            return Change(adds=2.0, needs_old=True, copies=True)
         if effect.columns & self._decisive(view):
-            return _Change(adds=1.0, needs_old=True, copies=True)
-        return _Change()
+            return Change(adds=1.0, needs_old=True, copies=True)
+        return Change()
 
-    def _changed(self, write: Write, effect: Effect, view: View, kind: Kind) -> _Change:
+    def _changed(self, write: Write, effect: Effect, view: View, kind: Kind) -> Change:
         """What one row's change does to its entry."""
         here = self.model.entities[view.entity]
+        role = dangling_role(self.model, view)
+        if role is not None:
+            return self._dangles(effect, view, role)
         decisive = self._decisive(view)
         before, after = self._shares(write, effect, view)
         # An entry that we keep is found by its key, which the entity's key alone may not tell.
         hidden = not kind.kept_by_engine and not _own_columns(self.model, view) <= set(here.key)
         if effect.kind == "create":
-            return _Change(puts=after, copies=True)
+            return Change(puts=after, copies=True)
         if effect.kind == "delete":
-            return _Change(deletes=before, needs_old=hidden)
+            return Change(deletes=before, needs_old=hidden)
         if effect.kind == "replace":
             movable = any(not here.columns[column].immutable for column in decisive)
             movable = movable or bool(computed_of(self.model, view))
-            return _Change(puts=after, needs_old=movable and not kind.kept_by_engine, copies=True)
+            return Change(puts=after, needs_old=movable and not kind.kept_by_engine, copies=True)
         if effect.columns & decisive:
-            return _Change(
+            return Change(
                 puts=max(0.0, after - before),
                 moves=min(before, after),
                 deletes=max(0.0, before - after),
@@ -276,8 +219,20 @@ class Maintenance:
                 copies=True,
             )
         if effect.columns & self._carried(view, kind):
-            return _Change(patches=max(before, 0.0), needs_old=hidden, copies=True)
-        return _Change()
+            return Change(patches=max(before, 0.0), needs_old=hidden, copies=True)
+        return Change()
+
+    def _dangles(self, effect: Effect, view: View, role: Role) -> Change:
+        """What the change of a row does to its entry among those that point at nothing, where it has none as a rule.
+
+        Whoever copies from the target looks at it anyway; whoever deletes the row does not.
+        """
+        here = self.model.entities[view.entity]
+        if effect.kind == "replace":
+            return Change(needs_old=any(not here.columns[column].immutable for column in role.columns))
+        if effect.kind == "update" and effect.columns & {*role.columns, *view.holds}:
+            return Change(needs_old=True, copies=not effect.columns & set(role.columns))
+        return Change()
 
     def _decisive(self, view: View) -> set[str]:
         """The own columns that decide whether and where a row has an entry, and what it adds to a group."""
@@ -427,8 +382,6 @@ class Maintenance:
 
         Each lookup is made twice: before the write, and after it for rows that have begun to copy meanwhile.
         """
-        if effect.kind == "create":
-            return  # in the ordinary course nothing points at a new row; `followers` says where finding out is dear
         kind = self.kinds[view.kind]
         for chain, columns in self._chains_to(view, effect.entity).items():
             changed = columns & effect.columns if effect.kind == "update" else columns
@@ -488,6 +441,35 @@ class Maintenance:
         gone = effect.kind == "delete"
         work = TouchWork(view, facts, moves=0.0 if gone else touched, deletes=touched if gone else 0.0)
         yield Upkeep(work, self.costs.touch(work), 0.0)
+
+    def _look_back(self, write: Write, effect: Effect, view: View, facts: ViewFacts) -> Iterator[Upkeep]:
+        """The lookups for rows that have pointed at a new one before it was there, before the write and behind it.
+
+        In the ordinary course there are none, and of a key that is generated nobody can know.
+        """
+        if is_generated(self.model, effect.entity) or self.kinds[view.kind].inside:
+            return
+        for owner, chain in self._ways(view):
+            if self.model.entity_at(owner, chain) == effect.entity:
+                holder = self.model.entity_at(owner, chain[:-1])
+                need = dangling(self.model, holder, chain[-1])
+                demand = Demand(write.name, "fan", f"{holder}.{chain[-1]}", need, 2 * effect.times)
+                yield Upkeep(TouchWork(view, facts), Cost(), 0.0, 0.0, (demand,))
+        role = dangling_role(self.model, view)
+        goes = role is not None and not self._changing[role.entity].isdisjoint(self.model.entities[role.entity].key)
+        if role is not None and role.entity == effect.entity and goes and self.costs.atomic_entries is not None:
+            # Rows come here only when the delete of their target is finished: that nobody is about to do so is checked.
+            checked = TouchWork(view, facts, checks=effect.times)
+            yield Upkeep(checked, self.costs.touch(checked), effect.times)
+
+    def _ways(self, view: View) -> set[tuple[str, tuple[str, ...]]]:
+        """The references through which rows of the view, or embedded in it, come by what they copy: (entity, chain)."""
+        found = set()
+        for entity, texts in ((view.entity, self._copied(view)), *((e.entity, e.holds) for _, e in view.nested())):
+            for text in texts:
+                roles = path_of(text, self.model, entity).roles
+                found |= {(entity, roles[:depth]) for depth in range(1, len(roles) + 1)}
+        return found
 
     def _goes_along(self, write: Write, effect: Effect, owner: str, role: str) -> bool:
         """Whether the rows that point at a deleted one are deleted by the same call."""

@@ -110,7 +110,7 @@ def match_key(model: Model, statistics: Statistics, kind: Kind, view: View, need
     """How the view's key answers the need, or None if it cannot; of an embed, the view as its rows see it."""
     if view.entity != need.entity or view.measures or (need.strong and not kind.strong):
         return None
-    if not set(view.where) <= set(need.given):
+    if not set(view.where) <= {*need.given, *need.implied}:
         return None
     conditions = [condition for condition in need.given if condition not in view.where]
     if not _presence_implied(model, view, need):
@@ -140,6 +140,8 @@ def match_key(model: Model, statistics: Statistics, kind: Kind, view: View, need
     least = max(need.at_least, 1.0) if statistics.fixes_one_row(need.entity, need.given) else need.at_least
     entries = statistics.matched(need.entity, (*used, *view.where), least)
     most = statistics.most_matched(need.entity, (*used, *view.where))
+    if need.implied and not left:
+        entries, most = 0.0, 1.0
     return KeyMatch(
         tuple(used),
         tuple(left),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from keyplan.model.model import Model
+from keyplan.plan.dangling import dangling_role
 from keyplan.plan.view import View
 
 
@@ -26,9 +27,12 @@ def view_names(model: Model, views: Mapping[str, View], homes: set[str]) -> dict
             name += f" by {', '.join(shown)}" if shown else " all"
         if view.packed:
             name += " packed"
-        if view.where:
+        role = dangling_role(model, view)
+        if role is not None:
+            name = f"{view.entity} whose {role.name} is missing"
+        elif view.where:
             name += " where " + ", ".join(str(condition.path) for condition in view.where)
-        if own and old not in homes and not view.unique and not view.measures:
+        if own and old not in homes and not view.unique and not view.measures and role is None:
             name += " copy"
         plain, count = name, 2
         while name in taken:

@@ -14,6 +14,7 @@ from keyplan.design.statistics import Statistics
 from keyplan.model.entity import EXPIRES, Role
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Compute, Condition, Group, Order, Outer, Path, Pattern, Select, Term, term_paths
+from keyplan.plan.dangling import absence
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,9 @@ class Need:
     fold: FoldSpec | None = None
     buckets: tuple[str, str] | None = None
     """Not the rows are wanted, but which time buckets they lie in: (path, cut)."""
+    implied: tuple[Condition, ...] = ()
+    """What is known of all rows that meet `given`, so that a view of just those rows will do. In the ordinary course
+    there are none of them."""
 
 
 def need_of_pattern(model: Model, pattern: Pattern) -> Need:
@@ -128,6 +132,13 @@ def dependents(model: Model, entity: str, role: str) -> Need:
         Condition(Path((), here), "=", (Outer(there),)) for here, there in zip(step.columns, key, strict=True)
     )
     return Need(entity, given, wanted(model, entity, model.entities[entity].stored), strong=True)
+
+
+def dangling(model: Model, entity: str, role: str) -> Need:
+    """The dependents of a row that was not there until now."""
+    condition = absence(model, entity, role)
+    need = dependents(model, entity, role)
+    return need if condition is None else replace(need, implied=(condition,))
 
 
 def computed_needs(model: Model, entity: str, columns: Iterable[str], strong: bool) -> list[tuple[list[str], Need]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from keyplan.design.goals import Goal, Option
-from keyplan.design.maintain import Upkeep
+from keyplan.design.upkeep import Upkeep
 from keyplan.engines.work import CostModel, Couplings, LinearRow, ViewFacts
 from keyplan.plan.view import View
 

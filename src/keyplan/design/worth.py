@@ -11,6 +11,8 @@ from keyplan.design.goals import goal_cost
 from keyplan.design.problem import Root
 from keyplan.engines.base import Kind
 from keyplan.engines.work import CostModel, Couplings, LinearRow, ViewFacts
+from keyplan.model.model import Model
+from keyplan.plan.dangling import dangling_role
 from keyplan.plan.view import View
 
 
@@ -35,13 +37,17 @@ def at_least_worth(own: Couplings, least: float) -> dict[str, tuple[float, float
     return found
 
 
-def copies_of_rows(kinds: Mapping[str, Kind], views: Mapping[str, View], cost: float) -> Couplings:
-    """Per entity, what each view with its rows that we keep ourselves costs beyond the first: more to keep true."""
+def copies_of_rows(model: Model, kinds: Mapping[str, Kind], views: Mapping[str, View], cost: float) -> Couplings:
+    """Per entity, what each view with its rows that we keep ourselves costs beyond the first: more to keep true.
+
+    One of rows that point at nothing is none: there are hardly any.
+    """
     variables = {}
     rows = []
     kept: dict[str, list[str]] = {}
     for name, view in views.items():
-        if not kinds[view.kind].kept_by_engine and not view.measures and not view.unique:
+        own = not (kinds[view.kind].kept_by_engine or view.measures or view.unique)
+        if own and dangling_role(model, view) is None:
             kept.setdefault(view.entity, []).append(name)
     for entity, names in kept.items():
         if len(names) > 1:

@@ -96,6 +96,9 @@ class Design:
     unserved: Mapping[str, Unserved] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)
     """The engine's own global choices, e.g. the billing mode."""
+    dangling: Mapping[str, Node] = field(default_factory=dict)
+    """Like `dependents`, of a target that was not there until now: where a view keeps the rows that point at nothing.
+    Without it, these rows are found as any others."""
 
     def __hash__(self) -> int:
         return id(self)

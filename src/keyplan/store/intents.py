@@ -58,16 +58,18 @@ class Intents:
     def announced(self, batch: Batch) -> tuple[list[Edit], list[RowChange]]:
         """Intents for rows that others copy from, and these rows; the edits fail where another's intent is in the way.
 
-        A row that is new has none: nobody copied from it, unless by a reference to a row that was not there.
+        A row that is new has none: nobody copied from it, unless by a reference to a row that was not there. But it may
+        be one that somebody has just deleted, and the rows that copied from it have yet to be told so.
         """
         if self.most is None:
             return [], []
         watched = self.watched(batch)
         late = [change for change in watched if change.old is not None]
         edits = [self.record(change) for change in late]
-        if any(change.follows for change in batch.changes):
-            new = [change for change in watched if change.old is None]
-            edits += [Edit(INTENTS, "check", (self.name(change),), expect="absent") for change in new]
+        followed = any(change.follows for change in batch.changes)
+        for change in watched:
+            if change.old is None and (followed or self.mutator.places.may_return(change.entity)):
+                edits.append(Edit(INTENTS, "check", (self.name(change),), expect="absent"))
         return edits, late
 
     def name(self, change: RowChange) -> str:

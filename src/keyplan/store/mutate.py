@@ -22,8 +22,10 @@ from keyplan.plan.edits import Edit, Test
 from keyplan.plan.view import COUNT
 from keyplan.store.changes import Batch, RowChange, Work, differing_columns, merged
 from keyplan.store.computed import ComputedColumns, Derived
+from keyplan.store.dangling import dangling_edits, needs_target
 from keyplan.store.fold import minus, plus
 from keyplan.store.places import Place, Places, Watch
+from keyplan.store.pump import gather
 from keyplan.store.rows import Key, Row, RowReader, World
 
 
@@ -70,7 +72,8 @@ class Mutator:
         if self.places.watches[entity] or self.places.feeds[entity]:
             return False
         return all(
-            not place.measures and not place.key_copies and not self.moving(place) for place in self.places.of[entity]
+            place.dangling or not (place.measures or place.key_copies or self.moving(place))
+            for place in self.places.of[entity]
         )
 
     def is_blind_replacement(self, entity: str) -> bool:
@@ -81,7 +84,7 @@ class Mutator:
         return all(
             not place.measures
             and not place.view.unique
-            and not place.key_copies
+            and (place.dangling or not place.key_copies)
             and all(columns[column].immutable for column in self.moving(place))
             for place in self.places.of[entity]
         )
@@ -125,7 +128,7 @@ class Mutator:
             for row, new in ((change.old, False), (change.new, True))
             if row is not None
             for place in self.places.of[change.entity]
-            if self.copies_needed(place, change) and (new or not place.measures)
+            if self.copies_needed(place, change) and (new or not (place.measures or place.dangling))
             for path in place.copies
         )
         work = Work(world, list(derived.checks))
@@ -160,7 +163,7 @@ class Mutator:
                     if watch.columns & differing
                     and not (first and len(watch.roles) == 1 and (watch.entity, watch.roles[0]) in change.covered)
                 ]
-                rows = (yield from self.watching(watch, [change.key for change in watched], world)) if watched else {}
+                rows = (yield from self.watching(watch, watched, world)) if watched else {}
                 for key, row in rows.items():
                     if (watch.entity, key) not in world.changed:
                         world.changed[watch.entity, key] = (row, row)
@@ -169,17 +172,26 @@ class Mutator:
                         self.recopy(world, changes, watch.entity, key, row)
         return found
 
-    def watching(self, watch: Watch, keys: list[Key], world: World) -> Proc[dict[Key, Row]]:
-        """The rows from which a chain of references leads to one of these keys."""
+    def watching(self, watch: Watch, changes: list[RowChange], world: World) -> Proc[dict[Key, Row]]:
+        """The rows from which a chain of references leads to one of these."""
         found: dict[Key, Row] = {}
+        new = [change.key for change in changes if change.old is None]
+        keys = [change.key for change in changes if change.old is not None]
         for depth in reversed(range(len(watch.roles))):
             holder = self.model.entity_at(watch.entity, watch.roles[:depth])
-            lists = yield from self.reader.pointing_at(holder, watch.roles[depth], keys, world.now)
+            role = watch.roles[depth]
+            lists = yield from gather(
+                [
+                    self.reader.pointing_at(holder, role, some, world.now, new=some is new)
+                    for some in (keys, new)
+                    if some
+                ]
+            )
             key = self.model.entities[holder].key
-            found = {tuple(row[column] for column in key): row for rows in lists for row in rows}
+            found = {tuple(row[column] for column in key): row for some in lists for rows in some for row in rows}
             if not found:
                 break
-            keys = list(found)
+            keys, new = list(found), []
         return found
 
     def recopy(self, world: World, changes: list[RowChange], entity: str, key: Key, row: Row) -> None:
@@ -202,6 +214,8 @@ class Mutator:
         """Whether the values behind references have to be known to work out this place's edits."""
         if not place.copies:
             return False
+        if place.dangling:
+            return needs_target(place, change)
         if place.measures:
             return change.new is not None and self.is_counted_anew(change)
         if change.old is None or change.follows or (change.recopied and change.new is not None):
@@ -241,12 +255,15 @@ class Mutator:
         for place in touched:
             if place.measures:
                 yield from self.edit_groups(work, number, change, place)
+            elif place.dangling:
+                for edit in dangling_edits(self.places, work, number, change, place):
+                    work.edits.append(self.guarded(edit, change, place, tests, work.world.now))
             else:
                 self.edit_entries(work, number, change, place, tests)
         if not change.follows:
             self.ensure_home(work, number, change, tests, start)
-        elif any(edit.do != "check" and not edit.tests for edit in work.edits[start:]):
-            self.ensure_home(work, number, change, self.tests_for(change, touched), start)
+        else:
+            self.ensure_unchanged(work, number, change, touched, start)
 
     def tests_for(self, change: RowChange, touched: list[Place]) -> dict[str, Any]:
         """The own columns, with their old values, that decided what is edited."""
@@ -258,6 +275,11 @@ class Mutator:
                 decided |= {path for path in place.composing if path in entity.columns and path not in entity.key}
         if any(place.measures and place.copies for place in touched):
             decided |= set(self.places.marks[change.entity])
+        if not change.follows:
+            # Entries that repeat a value are found by what it was.
+            home = self.places.home(change.entity)
+            watched = {column for watch in self.places.watches[change.entity] for column in watch.columns & differing}
+            decided |= watched.intersection(home.holds).difference(entity.key)
         return {column: change.old[column] for column in sorted(decided)}
 
     def edit_entries(self, work: Work, number: int, change: RowChange, place: Place, tests: Mapping[str, Any]) -> None:
@@ -280,7 +302,8 @@ class Mutator:
             patch = self.patch(change, place, old, new, entry)
             if patch is not None:
                 edits.append(replace(patch, key=key, row=number))
-        if not edits:
+        # A row that has no entry here may be about to get one: what decided that is checked as well.
+        if not edits and not (needed and place.key_copies and not change.follows):
             return
         if needed and (place.lasting or not (change.follows and all(edit.do == "patch" for edit in edits))):
             for side, row in ((False, change.old), (True, change.new)):
@@ -363,6 +386,27 @@ class Mutator:
             alive_at=now if change.expect != "any" else None,
             returning=change.returning and (edit.do == "patch" or change.new is None),
         )
+
+    def ensure_unchanged(self, work: Work, number: int, change: RowChange, touched: list[Place], start: int) -> None:
+        """For a row that only follows: tests of its home for all that its entries were worked out from."""
+        assert change.old is not None
+        mine = work.edits[start:]
+        tests: dict[str, Any] = {}
+        if any(edit.do != "check" and not edit.tests for edit in mine):
+            tests = self.tests_for(change, touched)
+        own = self.model.entities[change.entity]
+        for edit in mine:
+            if edit.do == "put":  # a whole entry, with whatever it holds of the row
+                tests |= {path: change.old[path] for path in edit.values if path in own.stored and path not in own.key}
+        home = self.places.home(change.entity)
+        for place, edit in enumerate(mine, start):
+            if (edit.view, edit.at) == (home.view.name, home.at) and edit.do != "check" and tests:
+                more = (Test(column, "=", value) for column, value in tests.items())
+                known = {test.path for test in edit.tests}
+                together = (*edit.tests, *(test for test in more if test.path not in known))
+                work.edits[place] = replace(edit, expect="present", tests=together)
+        if tests:
+            self.ensure_home(work, number, change, tests, start)
 
     def ensure_home(self, work: Work, number: int, change: RowChange, tests: Mapping[str, Any], start: int) -> None:
         """A check on the home, where what was read of it decided something but the home itself is not edited."""

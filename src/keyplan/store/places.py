@@ -14,9 +14,11 @@ from typing import Any
 from keyplan.engines.base import Kind
 from keyplan.errors import DesignError
 from keyplan.model.changing import changing_columns
+from keyplan.model.entity import Role
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Path, term_paths
 from keyplan.model.types import Type
+from keyplan.plan.dangling import dangling_role
 from keyplan.plan.design import Design
 from keyplan.plan.view import COPIES, COUNT, Embed, Measure, View
 from keyplan.store.filter import Call, Holds, compile_filter
@@ -55,6 +57,8 @@ class Place:
     """With the function that works out each one's expression."""
     extremes: bool = False
     limit: int | None = None
+    dangling: Role | None = None
+    """The reference whose rows without a target are those that have an entry here."""
 
     def keys(self, row: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """The keys of the entries that a row has here."""
@@ -120,6 +124,8 @@ class Places:
     changing: dict[str, frozenset[str]] = field(default_factory=dict)
     """Per entity: the columns that some write of the model changes or takes away, in rows that are there."""
 
+    leaving: frozenset[str] = frozenset()
+    """The entities whose rows some write deletes, or that expire."""
     kept: dict[str, list[Kept]] = field(default_factory=dict)
     """Per entity: the computed columns that its home holds."""
     feeds: dict[str, list[Kept]] = field(default_factory=dict)
@@ -128,6 +134,11 @@ class Places:
     def carried(self, entity: str) -> tuple[str, ...]:
         """What a home holds besides the stored columns because something is worked out from it at a write."""
         return (*self.marks[entity], *(kept.column for kept in self.kept[entity]))
+
+    def may_return(self, entity: str) -> bool:
+        """Whether rows may be gone and come again that others are noted to point at while they are not there."""
+        noted = any(place.dangling and place.dangling.entity == entity for some in self.of.values() for place in some)
+        return noted and entity in self.leaving
 
     def home(self, entity: str) -> Place:
         return next(place for place in self.of[entity] if place.home)
@@ -142,6 +153,7 @@ def find_places(model: Model, design: Design, kinds: Mapping[str, Kind]) -> Plac
     """The places of all entities."""
     places = Places({name: [] for name in model.entities}, {name: [] for name in model.entities})
     places.changing = changing_columns(model)
+    places.leaving = frozenset(name for name, about in model.entities.items() if places.changing[name] & {*about.key})
     places.kept = {name: [] for name in model.entities}
     places.feeds = {name: [] for name in model.entities}
     for view in design.views.values():
@@ -241,6 +253,7 @@ def _place(
         measures=tuple((one, compile_term(one.term) if one.term else None) for one in view.measures),
         extremes=any(one.how in ("min", "max") for one in view.measures),
         limit=embed.limit if embed is not None else None,
+        dangling=dangling_role(model, view) if embed is None else None,
     )
 
 

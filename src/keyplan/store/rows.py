@@ -32,7 +32,7 @@ class RowReader:
         self.executor = executor
         self.places = places
         self._by_key: dict[str, Runner] = {}
-        self._pointing: dict[str, Runner] = {}
+        self._pointing: dict[tuple[str, bool], Runner] = {}
 
     def by_key(self, wanted: Iterable[tuple[str, Key]], now: datetime) -> Proc[dict[tuple[str, Key], Row | None]]:
         """Rows of any entities by their keys, in one round where the plans allow; None for those that are not there."""
@@ -81,19 +81,29 @@ class RowReader:
         left = iter(flat)
         return [[next(left) for _ in rows] for rows in lists]
 
-    def pointing_at(self, entity: str, role: str, keys: Sequence[Key], now: datetime) -> Proc[list[list[Row]]]:
-        """The rows of an entity whose reference holds each of these keys."""
+    def pointing_at(
+        self, entity: str, role: str, keys: Sequence[Key], now: datetime, *, new: bool = False
+    ) -> Proc[list[list[Row]]]:
+        """The rows of an entity whose reference holds each of these keys; `new` ones were those of no row until now."""
         name = f"{entity}.{role}"
-        runner = self._pointing.get(name)
+        plans = self.design.dangling if new and name in self.design.dangling else self.design.dependents
+        runner = self._pointing.get((name, plans is self.design.dangling))
         if runner is None:
-            node = self.design.dependents.get(name)
+            node = plans.get(name)
             if node is None:
                 raise DesignError(f"the design does not say how to find rows of '{entity}' by '{role}'")
-            runner = self._pointing[name] = self.executor.compile(self._marking(entity, node))
+            runner = self.executor.compile(self._marking(entity, node))
+            self._pointing[name, plans is self.design.dangling] = runner
         target = self.model.entities[self.model.entities[entity].roles[role].entity]
         outers = [dict(zip(target.key, key, strict=True)) for key in keys]
         found = yield from runner.many(Call({}, now, strong=True), outers)
-        return (yield from self._whole(entity, runner, found))
+        lists = yield from self._whole(entity, runner, found)
+        # What is read in two steps may have been pointed elsewhere between them.
+        columns = self.model.entities[entity].roles[role].columns
+        return [
+            [row for row in rows if all(row[column] == part for column, part in zip(columns, key, strict=True))]
+            for key, rows in zip(keys, lists, strict=True)
+        ]
 
 
 def entries_at(codec: Codec, place: Place, keys: Sequence[Key], takes: Sequence[str]) -> Proc[list[Row | None]]:

@@ -207,7 +207,7 @@ class _Verifier:
         yield from self.mend(edits)
 
     def check_extra(self, place: Place) -> Proc[None]:
-        """Entries that no row accounts for."""
+        """Entries that no row accounts for; those of rows that pointed at nothing and went may have stayed behind."""
         entity = self.core.model.entities[place.entity]
         if not set(entity.key) <= set(place.holds):
             return
@@ -230,7 +230,8 @@ class _Verifier:
                 wanted = place.keys(world.full(entity.name, row, place.copies, True)) if row is not None else []
                 for stands in _keys_of(place, entry):
                     if stands not in wanted and not self.is_behind_expired(entry):
-                        self.result.note(place.view.name, "extra", stands)
+                        if place.dangling is None:
+                            self.result.note(place.view.name, "extra", stands)
                         edits.append(Edit(place.view.name, "delete", stands, place.at))
             yield from self.mend(edits)
 

@@ -472,11 +472,18 @@ class Writer:
                 yield Pause(random.random() * 0.02)
 
     def still_ours(self, changes: Sequence[RowChange], now: datetime) -> Proc[list[RowChange]]:
-        """The changes whose values still stand; whoever has changed a row since brings up to date what copies it."""
+        """The changes whose values still stand; whoever has changed a row since brings up to date what copies it.
+
+        Where a row came or went, that is not enough if it is there by now: those that came to copy it meanwhile are not
+        among those that were noted to point at nothing, or still are, and nobody else knows.
+        """
         rows = yield from self.reader.by_key([(change.entity, change.key) for change in changes], now)
         result = []
         for change in changes:
             row = rows[change.entity, change.key]
+            if row is not None and (change.old is None or change.new is None):
+                result.append(replace(change, new=row))
+                continue
             columns = differing_columns(change) if change.new is not None else ()
             if (row is None) == (change.new is None) and all(
                 row is not None and change.new is not None and row.get(column) == change.new.get(column)

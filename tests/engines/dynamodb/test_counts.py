@@ -10,9 +10,7 @@ from __future__ import annotations
 import pytest
 
 import keyplan
-from keyplan.design.needs import is_generated
 from keyplan.model.load import load_model
-from keyplan.model.model import Model
 from tests.engines.dynamodb.server import Server
 from tests.engines.dynamodb.support import url_of
 from tests.engines.dynamodb.workload import ROOT, Measured, Workload
@@ -45,10 +43,9 @@ AVERAGES = {
 def test_counts_are_the_plans(name: str, dynoxide: Server) -> None:
     workload = Workload(load_model(ROOT / f"{name}.yaml"), url_of(dynoxide.url))
     try:
-        left_out = _looking_back(workload.model)
-        found = [one for one in (*workload.reads(), *workload.writes()) if one.name not in left_out]
+        found = [*workload.reads(), *workload.writes()]
         assert [one.name for one in found if not one.calls] == []
-        assert len(found) + len(left_out) == len(workload.design.plans) + len(workload.design.writes)
+        assert len(found) == len(workload.design.plans) + len(workload.design.writes)
         means = AVERAGES.get(name, {})
         said = [f"{one.name}: {one.plan.requests:g}/{one.plan.trips} {one.requests:g}/{one.rounds:g}" for one in found]
         off = {one.name: text for one, text in zip(found, said, strict=True) if not _is_exact(one)}
@@ -60,15 +57,6 @@ def test_counts_are_the_plans(name: str, dynoxide: Server) -> None:
         assert len(near) >= NEAR * len(found), [one.name for one in found if one not in near]
     finally:
         workload.close()
-
-
-def _looking_back(model: Model) -> set[str]:
-    """Creates under a key that is given: they look for rows that point at it already, which a plan leaves out."""
-    return {
-        write.name
-        for write in model.writes.values()
-        if write.kind == "create" and not is_generated(model, write.entity)
-    }
 
 
 def _is_exact(one: Measured) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keyplan.design.maintain import Upkeep
+from keyplan.design.upkeep import Upkeep
 from keyplan.model.model import Model
 from tests.unit.design.nouns import SHOP, model_of, upkeep, view
 
