@@ -192,7 +192,7 @@ class Candidates:
                     sequence: list[Part] = []
                     cuts = []
                     for group in chain:
-                        sequence += sorted(group - set(sequence), key=str)
+                        sequence += sorted(group - set(sequence), key=lambda part: self._place(entity, part))
                         cuts.append(len(sequence))
                     if not sequence or where:
                         cuts.append(0)
@@ -204,6 +204,16 @@ class Candidates:
                         sparse = self._present(entity, need, full)
                         if sparse:
                             yield full + sparse, sorted(set(cuts)), where
+
+    def _place(self, entity: str, part: Part) -> tuple[list[int], str]:
+        """Where a part is declared: what is equal anyway stands as in the model, so that references stay readable."""
+        path, places = path_of(part.path, self.model, entity), []
+        for role in path.roles:
+            here = self.model.entities[entity]
+            places.append(list(here.columns).index(here.roles[role].columns[0]))
+            entity = here.roles[role].entity
+        columns = list(self.model.entities[entity].columns)
+        return [*places, columns.index(path.column) if path.column in columns else len(columns)], str(part)
 
     def _present(self, entity: str, need: Need, sequence: list[Part]) -> list[Part]:
         """Columns at the end of a key that only keep out the rows without them, which the need cannot ask for."""

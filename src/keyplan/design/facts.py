@@ -79,30 +79,29 @@ class Facts:
         """The share of rows that have an entry."""
         if dangling_role(self.model, view) is not None:
             return 0.0  # a reference leads to a row, in the ordinary course
-        share = 1.0
-        for condition in view.where:
-            share *= self.statistics.selectivity(view.entity, condition)
+        share = self.statistics.share(view.entity, view.where)
         asked = {str(condition.path) for condition in view.where}
-        for part in view.parts:
-            if part.path and part.path not in asked and not part.or_missing:
-                share *= self.statistics.path_present(view.entity, path_of(part.path, self.model, view.entity))
-        return share
+        having = [part.path for part in view.parts if part.path and part.path not in asked and not part.or_missing]
+        return share * self.statistics.all_present(
+            view.entity, (path_of(text, self.model, view.entity) for text in having)
+        )
 
     def distinct(self, entity: str, parts: Sequence[Part]) -> float:
         """How many values a sequence of parts has together."""
         many = 1.0
-        columns = set()
+        whole = []
         for part in parts:
             if part.ways > 1:
                 many *= part.ways
                 continue
-            if part.cut is None:
-                columns.add(part.path)
-            many *= self.statistics.distinct(entity, path_of(part.path, self.model, entity), part.cut) + part.or_missing
-        here = self.model.entities[entity]
-        if any(set(key) <= columns for key in (here.key, *here.unique)):
-            many = max(many, self.statistics.rows(entity))
-        return many
+            path = path_of(part.path, self.model, entity)
+            values = self.statistics.distinct(entity, path, part.cut)
+            if part.cut in ("each", "words"):
+                many *= values  # a row has several, so that there may be more than rows
+                continue
+            whole.append((path, part.cut))
+            many *= (values + part.or_missing) / values
+        return many * self.statistics.together(entity, whole)
 
     def of(self, view: View, readers: float = 0.0) -> ViewFacts:
         """The facts of one view; `readers` is the peak rate of the requests that may read it, by hottest share."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from keyplan.design.counters import measures_of
@@ -45,7 +46,8 @@ def match_measures(model: Model, statistics: Statistics, kind: Kind, view: View,
     by_key = by_path(need.given)
     used: list[Condition] = []
     spans = 1.0
-    entries = 1.0
+    share = 1.0
+    fixed: list[Part] = []
     get = True
     for number, part in enumerate(view.parts):
         if part.ways > 1:
@@ -54,26 +56,32 @@ def match_measures(model: Model, statistics: Statistics, kind: Kind, view: View,
         found = equality(by_key, part) if get else None
         if found is not None:
             used.append(found)
+            fixed.append(part)
             if found.op == "in":
                 spans *= statistics.in_length(found)
             continue
         if number < len(view.partition) and kind.partitioned:
             return None
-        many = statistics.distinct(view.entity, path_of(part.path, model, view.entity), part.cut)
         if get and not part.or_missing:
             ranged = bounds(by_key, part)
             if any(condition.cut != part.cut for condition in ranged):
                 return None
             used.extend(ranged)
             for condition in ranged:
-                many *= statistics.selectivity(view.entity, condition)
+                share *= statistics.selectivity(view.entity, condition)
         get = False
-        entries *= max(1.0, many)
     kept = {part.path for part in view.parts if not part.or_missing}
     used += [condition for condition in need.given if condition.op == "present" and str(condition.path) in kept]
     if set(used) != set(need.given):
         return None
+    entries = max(1.0, _groups(statistics, view, view.parts) / _groups(statistics, view, fixed) * share)
     return MeasureMatch(tuple(used), get, spans, min(entries * spans, statistics.rows(view.entity)))
+
+
+def _groups(statistics: Statistics, view: View, parts: Iterable[Part]) -> float:
+    """How many groups there are by some of the parts."""
+    paths = ((path_of(part.path, statistics.model, view.entity), part.cut) for part in parts if part.ways == 1)
+    return statistics.together(view.entity, paths)
 
 
 def always(model: Model, view: View, part: Part) -> bool:

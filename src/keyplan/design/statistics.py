@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
-from math import log
+from math import log, prod
 
-from keyplan.model.entity import EXPIRES
+from keyplan.model.entity import EXPIRES, Role
 from keyplan.model.model import Model
 from keyplan.model.pattern import Ago, Condition, Literal, Param, Path, Traffic
 from keyplan.model.values import average_bytes
@@ -32,12 +32,17 @@ HOT_FACTOR = 10.0
 CUT_SECONDS = {"minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0, "month": 2629800.0, "year": 31557600.0}
 
 
+Part = tuple[Path, str | None]
+"""A path, and what its values are cut to."""
+
+
 class Statistics:
     """The figures of one model; every method is pure and cached."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self.distinct = cache(self._distinct)
+        self._joint = cache(self._combinations)
         self.hottest_share = cache(self._hottest_share)
         self._rows_written = {name: self._written_by(write) for name, write in model.writes.items()}
         self._written: dict[str, list[tuple[Write, float]]] = {}
@@ -130,6 +135,20 @@ class Statistics:
             entity = step.entity
         return share * self.present(entity, path.column)
 
+    def all_present(self, entity: str, paths: Iterable[Path]) -> float:
+        """The share of rows in which every path has a value; the columns of one reference have theirs together."""
+        shares: dict[tuple[tuple[str, ...], str], float] = {}
+        for path in paths:
+            holder = entity
+            for depth, role in enumerate(path.roles):
+                step = self.model.entities[holder].roles[role]
+                if not step.many:
+                    shares[(path.roles[:depth], role)] = self.present(holder, step.columns[0])
+                holder = step.entity
+            field = self.model.entities[holder].columns[path.column].field if path.column != EXPIRES else EXPIRES
+            shares[(path.roles, field)] = self.present(holder, path.column)
+        return prod(shares.values())
+
     def bytes(self, entity: str, path: Path) -> float:
         """Average bytes of a value, weighted with the share of rows that have it."""
         column = self.model.column(entity, path)
@@ -171,20 +190,54 @@ class Statistics:
             many = rows
         return max(1.0, min(many, self.rows(entity)))
 
+    def together(self, entity: str, parts: Iterable[Part]) -> float:
+        """How many combinations of values several paths have over the rows that have them all.
+
+        What a reference is made of, and what lies behind it, goes together: there are no more combinations than rows
+        there. All else is taken to be independent, up to the number of rows.
+        """
+        return self._joint(entity, tuple(dict.fromkeys(parts)))
+
+    def _combinations(self, entity: str, parts: tuple[Part, ...]) -> float:
+        here = self.model.entities[entity]
+        having = self.rows(entity) * self.all_present(entity, (path for path, _ in parts))
+        own = {path.column for path, cut in parts if not path.roles and cut is None}
+        if any(set(key) <= own for key in (here.key, *here.unique)):
+            return max(1.0, having)
+        many, left = 1.0, list(parts)
+        references = (role for role in here.roles.values() if not role.many)
+        for role in sorted(references, key=lambda role: -len(role.columns)):
+            behind = {part: inner for part in left if (inner := self._behind(role, part)) is not None}
+            if len(behind) > 1:
+                many *= self.together(role.entity, behind.values())
+                left = [part for part in left if part not in behind]
+        for path, cut in left:
+            many *= self.distinct(entity, path, cut)
+        return max(1.0, min(many, having))
+
+    def _behind(self, role: Role, part: Part) -> Part | None:
+        """A part as seen from the row that a reference leads to; None if it is not there."""
+        path, cut = part
+        if path.roles[:1] == (role.name,):
+            return Path(path.roles[1:], path.column), cut
+        if path.roles or cut is not None or path.column not in role.columns:
+            return None
+        return Path((), self.model.entities[role.entity].key[role.columns.index(path.column)]), None
+
     def _part_of_key(self, entity: str, column: str) -> float | None:
         """A plain part of a composite key tells apart the rows that share its other parts."""
         here = self.model.entities[entity]
         if column not in here.key or len(here.key) < 2:
             return None
-        others, plain = 1.0, 0
+        others, plain = [], 0
         for part in here.key:
             written = here.fields.get(here.columns[part].field)
             told = written is not None and (written.distinct or written.target is not None)
             if here.columns[part].type.kind == "int" and not told:
                 plain += 1  # nothing is known of it either: such parts share what is left evenly
             else:
-                others *= self.distinct(entity, Path((), part))
-        return float(max(1.0, self.rows(entity) / others) ** (1 / plain))
+                others.append((Path((), part), None))
+        return float(max(1.0, self.rows(entity) / self.together(entity, others)) ** (1 / plain))
 
     def _hottest_share(self, entity: str, path: Path, cut: str | None = None) -> float:
         """The share of an entity's rows that have the commonest value."""
@@ -247,20 +300,30 @@ class Statistics:
         return present * self._range_share(entity, condition)
 
     def share(self, entity: str, conditions: Iterable[Condition]) -> float:
-        """The share of rows that meet all conditions, taken to be independent of each other.
+        """The share of rows that meet all conditions, taken to be independent of each other but for what references
+        keep together.
 
         Those over a to-many role hold if any of the children meets them; with the same beginning, they speak of the
         same child.
         """
         share = 1.0
+        equal: list[Condition] = []
         behind: dict[tuple[str, ...], list[Condition]] = {}
         for condition in conditions:
             roles = condition.path.roles
             many = next((n for n in range(1, len(roles) + 1) if self.model.is_many(entity, roles[:n])), 0)
             if many:
                 behind.setdefault(roles[:many], []).append(condition)
+            elif self._names_values(entity, condition):
+                equal.append(condition)
             else:
                 share *= self.selectivity(entity, condition)
+        if len(equal) == 1:
+            share *= self.selectivity(entity, equal[0])
+        elif equal:
+            values = prod(self.in_length(condition) for condition in equal if condition.op == "in")
+            among = self.together(entity, ((condition.path, condition.cut) for condition in equal))
+            share *= self.all_present(entity, (condition.path for condition in equal)) * min(1.0, values / among)
         for roles, some in behind.items():
             owner = self.model.entity_at(entity, roles[:-1])
             child = self.model.entity_at(entity, roles)
@@ -270,6 +333,13 @@ class Statistics:
                 holder = self.model.entity_at(entity, roles[:depth])
                 share *= self.present(holder, self.model.entities[holder].roles[roles[depth]].columns[0])
         return share
+
+    def _names_values(self, entity: str, condition: Condition) -> bool:
+        """Whether a condition asks for values of which any is as likely as another."""
+        if condition.op not in ("=", "in"):
+            return False
+        told = bool(self.model.column(entity, condition.path).type.values) and condition.cut is None
+        return not (told and condition.op == "=" and isinstance(condition.operands[0], Literal))
 
     def _share_of(self, values: tuple[tuple[str, float], ...], value: object, many: float) -> float:
         for name, share in values:

@@ -29,7 +29,7 @@ def keys(model: Model, entity: str, engine: str = "dynamodb", kind: str = "table
         ("where: 'user = :u', order: created_at desc", "user | created_at, order_id"),
         ("where: 'user = :u', order: 'created_at desc, total'", "user | created_at, total desc, order_id desc"),
         ("where: 'user = :u and total > :t'", "user | total, order_id"),
-        ("where: 'user = :u and status = :s'", "status, user | order_id"),
+        ("where: 'user = :u and status = :s'", "user, status | order_id"),
         ("where: 'day(created_at) = :d'", "day(created_at) | order_id"),
         ("where: 'contains(tags, :t)'", "each(tags) | order_id"),
     ],

@@ -166,3 +166,48 @@ def test_a_condition_on_rare_children_holds_no_more_often_than_there_are_any() -
     )
     model = model_of(entities, 'p: { count: A, where: "present(bs.b)" }')
     assert Statistics(model).matched("A", model.patterns["p"].where) == pytest.approx(100)
+
+
+# what goes together
+
+FORGE = """
+Account: { count: 10k, fields: { name: "string(12), key" } }
+Repo:
+  count: 40k
+  key: [owner, name]
+  fields: { owner: "Account, as repos", name: string(12), parent: "Repo, as forks, optional 20%" }
+Issue:
+  count: 200k
+  key: [repo, number]
+  fields: { repo: "Repo, as issues", number: int, author: Account, state: "enum(open 20%, closed 80%)" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("entity", "text", "rows"),
+    [
+        ("Issue", "repo.owner = :o and repo.name = :n", 5),
+        ("Issue", "repo.owner = :o", 20),
+        ("Issue", "repo.owner = :o and repo.name = :n and state = 'open'", 1),
+        ("Issue", "repo.owner in :owners and repo.name = :n", 50),
+        ("Issue", "repo.owner = :o and repo.name = :n and repo.parent.name = :p", 5),
+        ("Issue", "repo.owner = :o and repo.name = :n and number = :m", 1),
+        ("Issue", "repo.owner = :o and author = :a", 1),  # nobody asks for what nowhere is
+        ("Repo", "parent.owner = :o and parent.name = :n", 1),
+        ("Repo", "parent.owner = :o", 0.8),
+    ],
+)
+def test_the_columns_of_a_reference_go_together(entity: str, text: str, rows: float) -> None:
+    model = model_of(FORGE, f'p: {{ count: {entity}, where: "{text}" }}')
+    assert Statistics(model).matched(entity, model.patterns["p"].where) == pytest.approx(rows)
+
+
+def test_a_missing_reference_is_missing_once() -> None:
+    model = model_of(FORGE, "p: { count: Repo }")
+    paths = [path_of(text, model, "Repo") for text in ("parent.owner", "parent.name")]
+    assert Statistics(model).all_present("Repo", paths) == pytest.approx(0.2)
+
+
+def test_parts_of_a_key_are_counted_per_row_that_it_refers_to() -> None:
+    model = model_of(FORGE, "p: { count: Repo }")
+    assert distinct(model, "Issue", "number") == pytest.approx(5)
