@@ -141,7 +141,7 @@ def _carrying(model: Model, kinds: Mapping[str, Kind], costs: CostModel, views: 
     """A cent a month, or a hundredth of a millisecond per second: enough to break ties against clutter.
 
     Somewhat more where rows do not live under their own key but are only indexed by it, or kept elsewhere, and where a
-    partition ends in the middle of a reference: several rows' children would share it for nothing.
+    partition ends in the middle of a reference or is all there is: rows would share it for nothing.
     """
     cost = 0.01 if costs.per_second > 1 else 1e-5
     found = {}
@@ -149,7 +149,8 @@ def _carrying(model: Model, kinds: Mapping[str, Kind], costs: CostModel, views: 
         key = model.entities[view.entity].key
         own = [part.path for part in view.parts if part.ways == 1] == list(key)
         plain = bool(view.measures) or view.unique or own != kinds[view.kind].kept_by_engine
-        found[name] = cost * ((1.0 if plain else 1.1) + (0.05 if _cuts_reference(model, view) else 0.0))
+        crowded = _cuts_reference(model, view) or (kinds[view.kind].partitioned and not view.partition)
+        found[name] = cost * ((1.0 if plain else 1.1) + (0.05 if crowded else 0.0))
     return found
 
 

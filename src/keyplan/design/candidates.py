@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations, islice
 
-from keyplan.design.computed import is_keyable
+from keyplan.design.computed import is_holdable, is_keyable
 from keyplan.design.counters import counters
 from keyplan.design.match import PRESENCE, match
 from keyplan.design.needs import Need, held_paths, select_paths
@@ -373,10 +373,11 @@ class Candidates:
                 yield tuple(Part(name) for name in more)
 
     def _copies_asked(self, view: View, needs: list[Need]) -> list[set[str]]:
-        """Nothing, what each need that the key can answer would take from behind references, and all of that."""
+        """Nothing, what each need that the key can answer would take from other rows, and all of that."""
         found: list[set[str]] = [set()]
+        own = set(self.model.entities[view.entity].stored)
         for asked in self._asked_of(view, needs):
-            copies = {text for text in asked if path_of(text, self.model, view.entity).roles}
+            copies = asked - own
             for wanted in (copies, found[-1] | copies):
                 if wanted not in found:
                     found.append(wanted)
@@ -417,11 +418,13 @@ class Candidates:
                 yield {text for text in asked if self._copyable(view.entity, text)}
 
     def _copyable(self, entity: str, text: str) -> bool:
-        """Whether a view may hold the path: not computed, and no more than two to-one roles away."""
+        """Whether a view may hold the path: no more than two to-one roles away, and computed only of its own row."""
         path = path_of(text, self.model, entity)
         if self.model.is_many(entity, path.roles):
             return False
-        return self.model.column(entity, path).computed is None and len(path.roles) <= 2
+        if self.model.column(entity, path).computed is not None:
+            return not path.roles and is_holdable(self.model, self.statistics, entity, path.column)
+        return len(path.roles) <= 2
 
     # children with their parents
 
@@ -470,7 +473,9 @@ class Candidates:
             for tree in need.trees:
                 if tree.role == name and copied:
                     asked, _ = select_paths(self.model, role.entity, tree.select)
-                    copies |= {text for text in asked if self._copyable(role.entity, text)}
+                    # What is computed of grandchildren is not kept inside: their writes would have to find it there.
+                    given = {text for text in asked if text not in child.columns or not child.columns[text].computed}
+                    copies |= {text for text in given if self._copyable(role.entity, text)}
         return Embed(name, role.entity, sort, held_paths(self.model, role.entity, set(child.stored) | copies))
 
     def _add(self, view: View) -> None:

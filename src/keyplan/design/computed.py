@@ -1,4 +1,4 @@
-"""Computed fields as parts of keys: which can be, and why others cannot.
+"""Computed fields that are kept: as parts of keys, or to be read with their row; which can be, and why others cannot.
 
 The home of the entity holds such a value then, and every write of the rows that it is made of changes it there.
 """
@@ -6,10 +6,15 @@ The home of the entity holds such a value then, and every write of the rows that
 from __future__ import annotations
 
 from keyplan.design.needs import Need
+from keyplan.design.statistics import Statistics, peak_rate
 from keyplan.model.entity import Role
 from keyplan.model.model import Model
 from keyplan.model.pattern import RANGES, Path
 from keyplan.plan.view import View
+
+MOST_WRITERS = 10.0
+"""Writes per second of one row's children that go on beside each other: each takes some 10 ms on a server that answers
+within milliseconds, so that about one in ten meets another and begins anew."""
 
 
 def unkeyable(model: Model, entity: str, path: Path) -> str:
@@ -38,6 +43,24 @@ def unkeyable(model: Model, entity: str, path: Path) -> str:
 def is_keyable(model: Model, entity: str, path: Path) -> bool:
     """Whether a path can be part of a key as far as computing is concerned."""
     return not unkeyable(model, entity, path)
+
+
+def is_holdable(model: Model, statistics: Statistics, entity: str, column: str) -> bool:
+    """Whether a computed field may be kept with its row to save working it out: not where its writers would meet.
+
+    Whoever writes a child tests that the value is as it was read, and begins anew if it is not.
+    """
+    computed = model.entities[entity].columns[column].computed
+    assert computed is not None
+    if not is_keyable(model, entity, Path((), column)):
+        return False
+    role = model.entities[entity].roles[computed.role]
+    hottest = min(statistics.hottest_share(role.entity, Path((), one)) for one in role.columns)
+    rates = (
+        peak_rate(write.traffic) * times * max(write.traffic.top or 0.0, hottest)
+        for write, times in statistics.written(role.entity)
+    )
+    return sum(rates) <= MOST_WRITERS
 
 
 def computed_of(model: Model, view: View) -> dict[str, Role]:

@@ -179,9 +179,12 @@ class Facts:
                 updates.append((columns, rate))
             else:
                 writes += rate
-        for role in computed_of(self.model, replace(view, holds=())).values():
+        moving = computed_of(self.model, replace(view, holds=()))
+        for column, role in computed_of(self.model, view).items():
+            times_two = 2.0 if column in moving else 1.0  # an entry that moves is deleted and put
             for write, times in self.statistics.written(role.entity):
-                writes += 2 * peak_rate(write.traffic) * times * max(write.traffic.top or 0.0, usual) * having
+                rate = peak_rate(write.traffic) * times * max(write.traffic.top or 0.0, usual) * having
+                writes += times_two * rate
         key, hottest = self.key_bytes(entity, view.parts), self.hottest_share(view)
         return _KeyFacts(rows, max(1.0, partitions), key, hottest, writes, tuple(updates))
 

@@ -13,7 +13,19 @@ from math import ceil
 from keyplan.design.statistics import Statistics
 from keyplan.model.entity import EXPIRES, Role
 from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import Compute, Condition, Group, Order, Outer, Path, Pattern, Select, Term, term_paths
+from keyplan.model.pattern import (
+    RANGES,
+    Compute,
+    Condition,
+    Group,
+    Order,
+    Outer,
+    Path,
+    Pattern,
+    Select,
+    Term,
+    term_paths,
+)
 from keyplan.plan.dangling import absence
 
 
@@ -204,21 +216,32 @@ def driven(model: Model, statistics: Statistics, need: Need) -> Iterator[tuple[N
             inner = replace(need, given=(*links, *rest), order=(), limit=None, at_least=at_least)
             yield outer, inner, max(found, 1e-6), not need.order, name
             continue
-        found = max(found, need.at_least)
         links = _links(here.key, role.columns)
-        outer = Need(role.entity, stripped, wanted(model, role.entity, role.columns), strong=need.strong)
         inner = replace(need, given=(*links, *rest), order=(), limit=None, at_least=0.0)
-        yield outer, inner, max(found, 1e-6), False, name
-        order = _seen_from_child(model, need, role)
-        if order and need.limit:
-            wants = wanted(model, role.entity, {*role.columns, *(str(term.path) for term in order)})
-            keep = min(1.0, statistics.matched(need.entity, need.given, need.at_least) / max(found, 1e-9))
-            limit = ceil(need.limit / max(keep, 0.01))
-            # A child whose parent is gone has no order value, and no row here to lead to either.
-            here_only = tuple(Condition(term.path, "present") for term in order if term.path.roles)
-            given = (*stripped, *here_only)
-            sorted_outer = Need(role.entity, given, wants, (), order, limit, need.strong, need.at_least)
-            yield sorted_outer, inner, min(found, float(limit)), True, name
+        # What is asked of the row itself may be asked of its children as well, which then repeat it.
+        for asked in dict.fromkeys((stripped, (*stripped, *_asked_of_child(model, need.entity, rest, role)))):
+            found = max(statistics.matched(role.entity, asked), need.at_least)
+            outer = Need(role.entity, asked, wanted(model, role.entity, role.columns), strong=need.strong)
+            yield outer, inner, max(found, 1e-6), False, name
+            order = _seen_from_child(model, need, role)
+            if order and need.limit:
+                wants = wanted(model, role.entity, {*role.columns, *(str(term.path) for term in order)})
+                keep = min(1.0, statistics.matched(need.entity, need.given, need.at_least) / max(found, 1e-9))
+                limit = ceil(need.limit / max(keep, 0.01))
+                # A child whose parent is gone has no order value, and no row here to lead to either.
+                here_only = tuple(Condition(term.path, "present") for term in order if term.path.roles)
+                given = (*asked, *here_only)
+                sorted_outer = Need(role.entity, given, wants, (), order, limit, need.strong, need.at_least)
+                yield sorted_outer, inner, min(found, float(limit)), True, name
+
+
+def _asked_of_child(model: Model, entity: str, conditions: Iterable[Condition], role: Role) -> Iterator[Condition]:
+    """Conditions on a row in terms of its children's rows, where they can repeat what it is about."""
+    for condition in conditions:
+        paths = (condition.path, *condition.also)
+        if condition.op in ("=", *RANGES) and not any(p.roles or model.column(entity, p).computed for p in paths):
+            path, *also = (model.resolve(role.entity, f"{role.field}.{one}") for one in paths)
+            yield replace(condition, path=path, also=tuple(also))
 
 
 def _links(columns: Sequence[str], outer: Sequence[str]) -> tuple[Condition, ...]:

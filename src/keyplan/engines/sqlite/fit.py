@@ -23,5 +23,6 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     if behind or any(condition.path.roles for condition in view.where):
         return view  # an order or a condition across a reference, which no index of one table can follow
     here = model.entities[view.entity]
-    whole = set(view.holds) == set(here.stored) and tuple(part.path for part in view.parts) == here.key
+    computed = {column.name for column in here.columns.values() if column.computed is not None}
+    whole = set(view.holds) - computed == set(here.stored) and tuple(part.path for part in view.parts) == here.key
     return view if whole else Rejection("rows are kept once, in the table of their entity")
