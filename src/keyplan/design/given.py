@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from keyplan.design.computed import computed_of
 from keyplan.design.forms import Forms
 from keyplan.design.needs import held_paths, select_paths
 from keyplan.engines.base import Kind
@@ -104,8 +105,10 @@ def _exists(model: Model, entity: str, path: str) -> bool:
 
 
 def _unburdened(model: Model, locked: Design, view: View) -> View:
-    """The view without the copies that it carries for engine-kept views over it alone: no plan takes them from it."""
+    """The view without the copies that it carries for engine-kept views over it alone, and what is computed for others:
+    no plan takes them from it."""
     over = [other for other in locked.views.values() if other.base == view.name]
+    over += [other for other in locked.views.values() if _computes_for(model, locked, view, other)]
     over += [other for other in locked.views.values() if other.measures and locked.homes[other.entity][0] == view.name]
     if not over:
         return view
@@ -122,6 +125,13 @@ def _unburdened(model: Model, locked: Design, view: View) -> View:
 
     embeds = tuple(replace(e, holds=keep(e.entity, (e.role,), e.holds)) for e in view.embeds)
     return replace(view, holds=keep(view.entity, (), view.holds), embeds=embeds)
+
+
+def _computes_for(model: Model, locked: Design, home: View, other: View) -> bool:
+    """Whether a view's computed values are kept in a home besides."""
+    if other.name == home.name or other.base or other.entity not in model.entities:
+        return False
+    return locked.homes[other.entity][0] == home.name and bool(computed_of(model, other))
 
 
 def _taken(model: Model, locked: Design, name: str, at: tuple[str, ...]) -> set[str]:

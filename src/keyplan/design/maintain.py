@@ -13,7 +13,7 @@ from keyplan.design.computed import computed_of
 from keyplan.design.facts import Facts
 from keyplan.design.match import child_view
 from keyplan.design.needs import Need, dangling, dependents, is_generated, row_of_role, whole_row
-from keyplan.design.required import is_home
+from keyplan.design.required import is_exact, is_home
 from keyplan.design.statistics import ASSUMED_WORDS, Statistics
 from keyplan.design.upkeep import Change, Demand, Effect, Upkeep
 from keyplan.design.ways import MANY_MORE
@@ -365,7 +365,7 @@ class Maintenance:
             kept = self.kinds[view.kind].kept_by_engine
             most = parents * effect.most
             yield Upkeep(work, self.costs.touch(work), 0.0 if kept else 2 * touched, 0.0 if kept else 2 * most)
-            if is_home(self.model, self.kinds, view):
+            if is_home(self.model, self.kinds, view) and is_exact(self.model, self.kinds, view):
                 yield Upkeep(TouchWork(view, facts), Cost(), 0.0, 0.0, tuple(demands))
             else:
                 yield self._home_patch(view, rows, most, tuple(demands))
