@@ -63,7 +63,7 @@ class Candidates:
                 per_entity[need.entity].append(need)
         for entity, wants in per_entity.items():
             self._homes(entity)
-            self._guards(entity)
+            self._guards(entity, wants)
             self._embeds(entity, wants)
             shapes = self._shapes(entity, wants)
             for shape in shapes:
@@ -84,15 +84,17 @@ class Candidates:
             for split in splits:
                 self._add(View("", entity, kind.name, tuple(key[:split]), tuple(key[split:]), here.stored))
 
-    def _guards(self, entity: str) -> None:
-        """A view per unique set that refuses a second row with the same values."""
+    def _guards(self, entity: str, needs: list[Need]) -> None:
+        """A view per unique set that refuses a second row with the same values; an index finds rows as well."""
         here = self.model.entities[entity]
         for columns in here.unique:
             parts = tuple(Part(column) for column in columns)
             indexes = [kind for kind in self.kept if kind.unique]
             holds = held_paths(self.model, entity, {*columns, *here.key, *_expiry(self.model, entity)})
             if indexes:
-                self._add(View("", entity, indexes[0].name, (), parts, holds, unique=True))
+                guard = View("", entity, indexes[0].name, (), parts, holds, unique=True)
+                for copied in self._copies_asked(guard, needs) if indexes[0].copies else (set(),):
+                    self._add(replace(guard, holds=held_paths(self.model, entity, {*holds, *copied})))
                 continue
             for kind in self.own:
                 if kind.unique:

@@ -116,9 +116,16 @@ def test_comments_of_a_viral_post_are_documents_of_their_own() -> None:
 
 
 def test_the_number_of_comments_is_kept() -> None:
+    """In the post's own document, so that no page of posts looks for it elsewhere."""
     _, design = designed("blog")
-    counted = [view for view in design.views.values() if view.measures and view.entity == "Comment"]
-    assert [str(part) for part in counted[0].parts] == ["post"]
+    assert "comment_count" in design.views[design.homes["Post"][0]].holds
+    assert requests(design, "newest") == 1
+
+
+def test_an_index_that_keeps_values_unique_finds_rows_too() -> None:
+    _, design = designed("blog")
+    over = [view.parts[0].path for view in design.views.values() if view.entity == "Post" and view.kind == "index"]
+    assert over.count("slug") == 1
 
 
 def test_the_number_of_comments_is_counted_when_it_is_asked_for_rarely() -> None:
