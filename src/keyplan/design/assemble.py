@@ -18,7 +18,7 @@ from keyplan.design.largest import large_writes
 from keyplan.design.local import Base, bases_of
 from keyplan.design.names import view_names
 from keyplan.design.needs import Need, dangling, dependents, in_order, wanted
-from keyplan.design.problem import INFEASIBLE, Root, coupling_cost, evaluate
+from keyplan.design.problem import INFEASIBLE, Root, carried, evaluate
 from keyplan.design.required import homes_inside, is_home
 from keyplan.design.solve import Solution
 from keyplan.engines.base import Engine
@@ -84,8 +84,7 @@ class Assembly:
             len(problem.views),
             seconds,
             problem.costs.per_second,
-            sum(problem.carrying[name] for name in self.chosen)
-            + coupling_cost(problem.couplings, set(self.solution.chosen)),
+            carried(problem, set(self.solution.chosen)),
         )
         dependents = self._dependents()
         pointing_nowhere = self._dangling()

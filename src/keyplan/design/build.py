@@ -58,11 +58,13 @@ def build_problem(
     given: Mapping[str, Sequence[View]] = MappingProxyType({}),
     without: Callable[[View], bool] = lambda view: False,
     together: Together = NOTHING_HOT,
+    finds_embedded: bool = True,
 ) -> Built:
     """The whole design problem.
 
     The `given` views are candidates in the first of their forms that is one anyway, or else in the last. Views that are
-    to be done `without` are none. `together` is what earlier answers were found to make too hot.
+    to be done `without` are none. `together` is what earlier answers were found to make too hot. Where
+    it is not asked that views find what repeats a value inside other rows, everything is read for that, unpaid.
     """
     statistics = Statistics(model)
     costs = engine.costs(model)
@@ -74,7 +76,7 @@ def build_problem(
     views, view_facts = _fitted(model, statistics, forms, candidates, without, refused, together)
     names = _add_given(facts, views, view_facts, given)
     options = Options(model, statistics, engine.kinds, costs, list(views.values()), view_facts)
-    maintenance = Maintenance(model, statistics, facts, engine.kinds, costs)
+    maintenance = Maintenance(model, statistics, facts, engine.kinds, costs, finds_embedded=finds_embedded)
     roots, unserved = _roots(model, statistics, options, forms, _barred(views, together))
     upkeep = _upkeep(model, maintenance, views, view_facts)
     # A write that cannot be done is reported, and what it would do is not paid for.

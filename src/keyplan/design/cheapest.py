@@ -42,11 +42,26 @@ def cheapest(
 def _solved(
     model: Model, engine: Engine, given: Given, without: Callable[[View], bool], together: Together
 ) -> tuple[Built, Solution | None]:
-    built = build_problem(model, engine, given=given, without=without, together=together)
-    built.problem.required += [(f"'{label}', which is kept", [name]) for label, name in built.given.items()]
-    solution = solve(built.problem)
+    built, solution = _solved_once(model, engine, given, without, together, True)
+    if solution is None:
+        # Views that find what repeats a value inside other rows may be too much for one atomic request: then everything
+        # is read for that, which is a warning.
+        built, solution = _solved_once(model, engine, given, without, together, False)
     if solution is None:
         # Some write needs more views than one atomic request can keep true: it is refused when it is that large.
         built.problem = replace(built.problem, couplings=built.couplings)
         solution = solve(built.problem)
     return built, solution
+
+
+def _solved_once(
+    model: Model,
+    engine: Engine,
+    given: Given,
+    without: Callable[[View], bool],
+    together: Together,
+    finds_embedded: bool,
+) -> tuple[Built, Solution | None]:
+    built = build_problem(model, engine, given=given, without=without, together=together, finds_embedded=finds_embedded)
+    built.problem.required += [(f"'{label}', which is kept", [name]) for label, name in built.given.items()]
+    return built, solve(built.problem)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from keyplan.design.build import build_problem
+from keyplan.design.build import Built, build_problem
 from keyplan.design.document import short
 from keyplan.design.given import carried_over, identity
 from keyplan.design.problem import INFEASIBLE, coupling_cost, evaluate
@@ -31,6 +31,8 @@ def repriced(model: Model, engine: Engine, design: Design) -> Price:
     """The cost of exactly the views of a design under the model as it is now, whatever the model was at its making."""
     given, lost = carried_over(model, engine.kinds, design)
     built = build_problem(model, engine, given=given)
+    if evaluate(built.problem, set(built.given.values())).unserved or _is_too_much(built):
+        built = build_problem(model, engine, given=given, finds_embedded=False)
     chosen = set(built.given.values())
     problem = built.problem
     lacks = [f"'{name}' has no place any more: {reason}" for name, reason in lost.items()]
@@ -43,6 +45,10 @@ def repriced(model: Model, engine: Engine, design: Design) -> Price:
     lacks += [f"it does not serve '{name}'" for name in dict.fromkeys(unserved)]
     problem = replace(problem, roots=[root for root in problem.roots if root.name not in unserved])
     return Price(evaluate(problem, chosen).cost, tuple(lacks))
+
+
+def _is_too_much(built: Built) -> bool:
+    return coupling_cost(built.problem.couplings, set(built.given.values())) == INFEASIBLE
 
 
 def difference(model: Model, locked: Design, current: Design, *, engine: Engine | None = None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from keyplan.design.cheapest import cheapest
 from keyplan.design.describe import condition_text
+from keyplan.design.problem import carried
 from keyplan.engines.base import Engine
 from keyplan.model.model import Model
 from keyplan.model.pattern import RANGES, Pattern
@@ -41,25 +42,26 @@ def cost_with(model: Model, engine: Engine, pattern: Pattern) -> float | None:
     """What the whole design would cost with another form of one pattern; None if that is not served."""
     changed = replace(model, patterns={**model.patterns, pattern.name: pattern})
     built, solution = cheapest(changed, engine)
-    return solution.value if solution is not None and pattern.name not in built.unserved else None
+    if solution is None or pattern.name in built.unserved:
+        return None
+    return solution.value - carried(built.problem, set(solution.chosen))
 
 
 def hints(model: Model, engine: Engine, design: Design) -> list[Finding]:
     """A note per dear pattern that a milder form would make much cheaper."""
     found = []
     objective = design.objective
+    now = objective.value - objective.carrying
     for name, plan in design.plans.items():
         pattern = model.patterns[name]
         milder = whole_groups(pattern)
         share = plan.figures.cost * pattern.traffic.rate * objective.per_second
-        if milder is None or share < WORTH * objective.value:
+        if milder is None or share < WORTH * now:
             continue
         value = cost_with(model, engine, milder[1])
-        if value is not None and value < objective.value * (1 - WORTH):
+        if value is not None and value < now * (1 - WORTH):
             message = f"it reads {plan.figures.rows:.3g} rows at each call, because its range is finer than its groups"
             fix = f"{milder[0]}: the whole design would cost {value:.4g} {objective.unit} instead of "
-            figures = {"cost": objective.value, "would_cost": value}
-            found.append(
-                Finding("note", f"patterns.{name}", message, f"{fix}{objective.value:.4g}", figures, pattern.line)
-            )
+            figures = {"cost": now, "would_cost": value}
+            found.append(Finding("note", f"patterns.{name}", message, f"{fix}{now:.4g}", figures, pattern.line))
     return found

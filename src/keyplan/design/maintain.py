@@ -25,7 +25,7 @@ from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Literal, Path, term_paths
 from keyplan.model.write import Children, Write
 from keyplan.plan.dangling import dangling_role
-from keyplan.plan.view import COPIES, Part, View
+from keyplan.plan.view import COPIES, Embed, Part, View
 
 
 class Maintenance:
@@ -38,12 +38,15 @@ class Maintenance:
         facts: Facts,
         kinds: Mapping[str, Kind],
         costs: CostModel,
+        *,
+        finds_embedded: bool = True,
     ) -> None:
         self.model = model
         self.statistics = statistics
         self.view_facts = facts
         self.kinds = kinds
         self.costs = costs
+        self.finds_embedded = finds_embedded
         self._effects: dict[str, list[Effect]] = {}
         self._changing = changing_columns(model)
 
@@ -358,7 +361,8 @@ class Maintenance:
             work = TouchWork(
                 view,
                 facts,
-                patches=0.0 if moved else touched,
+                # An index that leads to whole rows is not changed by what it does not have in its key.
+                patches=0.0 if moved or self.kinds[view.kind].holds_all else touched,
                 moves=touched if moved else 0.0,
                 entry_bytes=self.costs.entry_bytes(view, facts),
             )
@@ -394,21 +398,10 @@ class Maintenance:
             if kind.inside:
                 yield from self._owner_changed(write, effect, view, facts, chain[0], changed)
                 continue
-            rows = effect.times
-            demands = []
-            entity = view.entity
-            steps = []
-            for role in chain:
-                steps.append((entity, role))
-                entity = self.model.entities[entity].roles[role].entity
-            if self._goes_along(write, effect, *steps[-1]):
+            found = self._followers(write, effect, view.entity, chain)
+            if found is None:
                 continue
-            for owner, role in reversed(steps):
-                need = dependents(self.model, owner, role)
-                demands.append(Demand(write.name, "fan", f"{owner}.{role}", need, 2 * rows))
-                target = self.model.entities[owner].roles[role].entity
-                share = self.statistics.present(owner, self.model.entities[owner].roles[role].columns[0])
-                rows *= self.statistics.rows(owner) * share / max(1.0, self.statistics.rows(target))
+            demands, rows = found
             keyed = {part.path for part in view.parts}
             prefix = ".".join(chain) + "."
             moved = any(prefix + column in keyed for column in changed)
@@ -425,11 +418,57 @@ class Maintenance:
                 entry_bytes=self.costs.entry_bytes(view, facts),
             )
             own = 0.0 if kind.kept_by_engine else touched
-            if self.costs.atomic_entries is not None:
-                # An intent is put with the write and deleted behind it: twice the price, then once.
-                noted = TouchWork(view, facts, checks=effect.times * 1.5)
-                yield Upkeep(noted, self.costs.touch(noted), effect.times)
+            yield from self._noted(effect, view, facts)
             yield Upkeep(work, self.costs.touch(work) if touched else Cost(), own, 0.0, tuple(demands))
+        for _, embed in view.nested() if self.finds_embedded else ():
+            yield from self._embedded_fan_out(write, effect, view, facts, embed)
+
+    def _embedded_fan_out(
+        self, write: Write, effect: Effect, view: View, facts: ViewFacts, embed: Embed
+    ) -> Iterator[Upkeep]:
+        """Rows inside others that repeat a value of the changed row."""
+        copied: dict[tuple[str, ...], set[str]] = {}
+        for text in embed.holds:
+            path = path_of(text, self.model, embed.entity)
+            if path.roles and self.model.entity_at(embed.entity, path.roles) == effect.entity:
+                copied.setdefault(path.roles, set()).add(path.column)
+        for chain, columns in sorted(copied.items()):
+            if effect.kind == "update" and not columns & effect.columns:
+                continue
+            found = self._followers(write, effect, embed.entity, chain)
+            if found is None:
+                continue
+            demands, rows = found
+            work = TouchWork(view, facts, patches=rows, entry_bytes=self.costs.entry_bytes(view, facts))
+            yield from self._noted(effect, view, facts)
+            yield Upkeep(work, self.costs.touch(work) if rows else Cost(), rows, 0.0, tuple(demands))
+
+    def _noted(self, effect: Effect, view: View, facts: ViewFacts) -> Iterator[Upkeep]:
+        """The intent that is put with a write whose copies follow, twice the price, and deleted behind it, once."""
+        if self.costs.atomic_entries is not None:
+            noted = TouchWork(view, facts, checks=effect.times * 1.5)
+            yield Upkeep(noted, self.costs.touch(noted), effect.times)
+
+    def _followers(
+        self, write: Write, effect: Effect, entity: str, chain: tuple[str, ...]
+    ) -> tuple[list[Demand], float] | None:
+        """The lookups of the rows that copy through a chain of references, and how many there are; None if they are
+        deleted by the same call."""
+        rows = effect.times
+        demands = []
+        steps = []
+        for role in chain:
+            steps.append((entity, role))
+            entity = self.model.entities[entity].roles[role].entity
+        if self._goes_along(write, effect, *steps[-1]):
+            return None
+        for owner, role in reversed(steps):
+            need = dependents(self.model, owner, role)
+            demands.append(Demand(write.name, "fan", f"{owner}.{role}", need, 2 * rows))
+            target = self.model.entities[owner].roles[role].entity
+            share = self.statistics.present(owner, self.model.entities[owner].roles[role].columns[0])
+            rows *= self.statistics.rows(owner) * share / max(1.0, self.statistics.rows(target))
+        return demands, rows
 
     def _owner_changed(
         self, write: Write, effect: Effect, view: View, facts: ViewFacts, owner: str, changed: set[str]

@@ -239,3 +239,8 @@ def goals_by_view(problem: Problem, found: Evaluation) -> dict[str, set[int]]:
         for name in names:
             users.setdefault(name, set()).add(number)
     return users
+
+
+def carried(problem: Problem, chosen: set[str]) -> float:
+    """The part of a choice's value that structures are thought to cost by being there, which nobody is billed for."""
+    return sum(problem.carrying.get(name, 0.0) for name in chosen) + coupling_cost(problem.couplings, chosen)
