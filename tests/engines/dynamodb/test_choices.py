@@ -19,6 +19,7 @@ from keyplan.model.model import Model
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Search
 from keyplan.plan.view import COPIES, View
+from keyplan.plan.walk import searches
 from tests.engines.dynamodb.support import rooms
 from tests.unit.design.nouns import model_of
 
@@ -338,3 +339,18 @@ def test_at_most_100_attributes_are_named_in_projections() -> None:
     for structure in design.structures[1:]:
         for name in structure.views:
             assert structure.settings["projection"] == projection_of(model, design.views[name])
+
+
+def test_what_is_asked_of_a_row_may_be_asked_of_its_children() -> None:
+    """Orders of a product within some days: items repeat the time of their order, so that no other order is read."""
+    entities = """
+Order: { count: 10M, fields: { order_id: "int, key", placed: "timestamp, immutable", total: int } }
+Item:
+  count: 30M
+  key: [order, line]
+  fields: { order: "Order, as items, max 50", line: int, product: "string(12), distinct 10k" }
+"""
+    reads = 'orders: { find: Order, where: "items.product = :product and placed between :start and :end", rate: 10/s }'
+    design = designed(model_of(entities, reads, "place: { create: Order, with: [items], rate: 1/s }"))
+    first = next(searches(design.plans["orders"].node))
+    assert [str(condition.path) for condition in first.given] == ["product", "order.placed"]

@@ -66,3 +66,32 @@ def test_every_write_of_a_child_pays_for_the_move(engine: str) -> None:
 def test_what_cannot_be_kept_says_why(ttl: str, points: str, reason: str) -> None:
     found = design(board(ttl, points), get_engine("dynamodb"))
     assert f"'Player.score' cannot be part of a key: {reason}" in found.unserved["top"].reason
+
+
+# kept to be read
+
+POSTS = """
+Post: {{ count: 1M, fields: {{ post_id: "int, key", title: string(40), comments_in: count(comments) }} }}
+Comment: {{ count: 20M, fields: {{ comment_id: "int, key", post: "Post, as comments, top {top}", body: string(80) }} }}
+"""
+
+
+def posts(top: str = "0.001%", written: str = "5/s") -> Model:
+    return model_of(
+        POSTS.format(top=top),
+        'post: { find: Post, where: "post_id = :id", rate: 2k/s }',
+        f"comment: {{ create: Comment, rate: {written} }}",
+    )
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_what_is_read_far_more_often_than_it_changes_is_kept_with_its_row(engine: str) -> None:
+    found = design(posts(), get_engine(engine))
+    assert "comments_in" in found.views[found.homes["Post"][0]].holds
+    assert found.plans["post"].figures.requests == 1
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_nothing_is_kept_where_its_writers_would_meet(engine: str) -> None:
+    found = design(posts(top="20%", written="200/s"), get_engine(engine))
+    assert "comments_in" not in found.views[found.homes["Post"][0]].holds

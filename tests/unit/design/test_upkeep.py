@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from keyplan.design.upkeep import Upkeep
 from keyplan.model.model import Model
+from keyplan.plan.view import Embed, Part
 from tests.unit.design.nouns import SHOP, model_of, upkeep, view
 
 WRITES = """
@@ -159,3 +162,16 @@ def test_an_index_follows_a_deleted_or_replaced_row_by_itself(write: str) -> Non
     index = view(model, "user | total, order_id", kind="gsi")
     assert demands(one(upkeep(model, write, index))) == []
     assert demands(one(upkeep(model, write, view(model, "| total, order_id", kind="index"), "sqlite"))) == []
+
+
+def test_copies_inside_other_rows_are_found_and_changed() -> None:
+    entities = SHOP.replace("    quantity: int\n", "    product: Product, as items\n    quantity: int\n")
+    entities += 'Product: { count: 50k, fields: { sku: "string(12), key", name: string(40) } }\n'
+    writes = "describe: { update: Product, set: [name], where: 'sku = :sku', rate: 1/s }"
+    model = model_of(entities, "p: { find: Order, limit: 10 }", writes)
+    plain = view(model, "order_id")
+    inside = Embed("items", "Item", (Part("line"),), ("order", "line", "product", "quantity", "product.name"))
+    parts = upkeep(model, "describe", replace(plain, embeds=(inside,)))
+    assert [demand for part in parts for demand in demands(part)] == [("fan", 2)]
+    assert sum(part.work.patches for part in parts) == pytest.approx(2400)  # 120M items of 50k products
+    assert not upkeep(model, "describe", plain)
