@@ -72,9 +72,26 @@ def verify(core: Core, repair: bool = False, progress: Callable[[int], None] | N
     yield from core.writer.intents.finish_all(core.clock())
     work = _Verifier(core, repair, progress)
     yield from work.structures()
-    for entity in core.model.entities if work.result.compared else ():
+    for entity in _children_first(core) if work.result.compared else ():
         yield from work.entity(entity)
     return work.result
+
+
+def _children_first(core: Core) -> list[str]:
+    """The entities, those before that others have values computed of: these are worked out from views of them."""
+    found: dict[str, None] = {}
+    begun: set[str] = set()
+
+    def visit(name: str) -> None:
+        if name not in begun:
+            begun.add(name)
+            for kept in core.places.kept[name]:
+                visit(kept.child)
+            found[name] = None
+
+    for name in core.model.entities:
+        visit(name)
+    return list(found)
 
 
 class _Verifier:
@@ -119,6 +136,11 @@ class _Verifier:
                 key = self.core.model.entities[name].key
                 keys = [tuple(row[column] for column in key) for row in own]
                 computed = yield from self.core.mutator.computed.values(name, keys, self.now)
+                for kept in self.core.places.kept[name]:
+                    if self.is_doubtful(kept.child):
+                        computed = [
+                            {**more, kept.column: row[kept.column]} for row, more in zip(alive, computed, strict=True)
+                        ]
                 own = [{**row, **more} for row, more in zip(own, computed, strict=True)]
             world = World(self.core.model, self.core.reader, self.now)
             yield from world.fetch(
@@ -141,6 +163,11 @@ class _Verifier:
                 yield from self.check_groups(place, groups[place.view.name])
             elif place is not home:
                 yield from self.check_extra(place)
+
+    def is_doubtful(self, child: str) -> bool:
+        """Whether views of an entity are wrong and stay so: what is computed of its rows cannot be told by them."""
+        reports = (self.result.views[place.view.name] for place in self.core.places.of[child] if not place.home)
+        return not self.repair and any(report.missing or report.wrong or report.extra for report in reports)
 
     # Reading
 
