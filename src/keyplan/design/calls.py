@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
+from keyplan.design.computed import computed_of
 from keyplan.design.needs import Need, dangling, dependents, is_generated, whole_row
 from keyplan.design.statistics import Statistics
 from keyplan.engines.base import Kind
 from keyplan.engines.work import CostModel
-from keyplan.model.entity import EXPIRES
+from keyplan.model.entity import EXPIRES, Role
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Path, term_paths
 from keyplan.model.write import Children, Write
@@ -97,6 +98,14 @@ class WriteCalls:
             if not kinds[view.kind].kept_by_engine and dangling_role(model, view) is None:
                 for one in _kept(model, view, named, kinds):
                     self.kept[one.entity].append(one)
+        self.feeds: dict[str, dict[tuple[str, Role], set[str]]] = {name: {} for name in model.entities}
+        """Per entity: whose rows keep values that are computed of it, by which role, and the columns they depend on."""
+        for view in named:
+            for text, role in computed_of(model, view).items():
+                computed = model.entities[view.entity].columns[text].computed
+                assert computed is not None
+                columns = self.feeds[role.entity].setdefault((view.entity, role), set(role.columns))
+                columns |= {computed.column} if computed.column else set()
         self.watches: dict[str, dict[tuple[str, Chain], set[str]]] = {name: {} for name in model.entities}
         """Per entity: the rows that copy from it, as an entity and the references that lead here, and what they copy of
         it."""
@@ -131,10 +140,23 @@ class WriteCalls:
             if not self._goes_along(write, of, watch):
                 one.add([self._chain(watch, of.times, new=new)])
         self._copied(write, changed, [watch for _, watch in watched] if not new else (), one)
+        self._computed(write, changed, one)
         one.requests, one.trips = one.requests + 1, one.trips + 1  # the write itself
         self._behind(watched, entries, one, new=new)
         at_once = ceil(rows / ROWS_AT_ONCE)
         return count.requests + rows * one.requests, count.trips + at_once * one.trips
+
+    def _computed(self, write: Write, changed: Iterable[_Rows], count: _Count) -> None:
+        """The rows that keep values which are computed of those that change, unless they are written along."""
+        wanted: dict[str, float] = {}
+        for of in changed:
+            update = write.kind == "update" and not of.below
+            for (entity, role), columns in self.feeds[of.entity].items():
+                if (update and not self._columns(write) & columns) or role.field == of.parent:
+                    continue
+                moved = update and bool(self._columns(write) & set(role.columns))
+                wanted[entity] = wanted.get(entity, 0.0) + of.times * (2 if moved else 1)
+        count.add(self.lookup(whole_row(self.model, entity), times) for entity, times in wanted.items())
 
     # what is changed
 
