@@ -7,7 +7,7 @@ import sys
 import pytest
 from hypothesis import event, given
 
-from keyplan.design.build import build_problem
+from keyplan.design.cheapest import cheapest
 from keyplan.design.prune import replaceable
 from keyplan.design.solve import solve
 from keyplan.engines import BUILTIN, get_engine
@@ -20,7 +20,7 @@ solving = sys.modules[solve.__module__]
 
 def values(model: Model, engine: str) -> tuple[float | None, float | None, int]:
     """What the cheapest design costs with and without pruning, and how many views were dropped."""
-    problem = build_problem(model, get_engine(engine)).problem
+    problem = cheapest(model, get_engine(engine))[0].problem
     pruned = solve(problem)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(solving, "replaceable", lambda _: set())
