@@ -16,8 +16,8 @@ from tests.engines import harness
 from tests.engines.mongodb.server import Shared
 
 KEPT = 64
-"""Databases that stay while the tests run: each takes files and memory of the server, and those of a whole test file are
-used until its end."""
+"""Databases that stay while the tests run: each takes files and memory of the server, and a whole test file may use one
+until its end."""
 
 LIFETIME_SECONDS = 5
 """What a process that was killed in the middle of a transaction has locked is free again after so long; the server's
