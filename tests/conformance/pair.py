@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -158,6 +158,22 @@ class Pair:
         """Calls both; both raise ConflictError."""
         with pytest.raises(ConflictError):
             self.same(name, **arguments)
+
+    def agrees(self, reads: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+        """Every read that the design serves answers as the reference does."""
+        for name, arguments in reads:
+            if self.serves(name):
+                self.same(name, **arguments)
+
+    def stays_right(
+        self, writes: Iterable[tuple[str, Mapping[str, Any]]], reads: Sequence[tuple[str, Mapping[str, Any]]]
+    ) -> None:
+        """The reads agree before and after each of the writes, and so do the views."""
+        self.agrees(reads)
+        for name, arguments in writes:
+            self.same(name, **arguments)
+            self.agrees(reads)
+            self.verified()
 
     def verified(self) -> None:
         """Every view is what its rows imply."""

@@ -92,27 +92,16 @@ WRITES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def agrees(pair: Pair) -> None:
-    for name, arguments in READS:
-        if pair.serves(name):
-            pair.same(name, **arguments)
-
-
 def test_rows_move_with_what_they_are_computed_of(both: Both) -> None:
-    pair = both(MODEL, ROWS)
-    agrees(pair)
-    for name, arguments in WRITES:
-        pair.same(name, **arguments)
-        agrees(pair)
-        pair.verified()
+    both(MODEL, ROWS).stays_right(WRITES, READS)
 
 
 def test_rows_that_are_loaded_again_count_once(both: Both) -> None:
     pair = both(MODEL, ROWS)
     pair.load(ROWS)
-    agrees(pair)
+    pair.agrees(READS)
     pair.load([("Game", {"gid": 0, "player": 5, "points": 1000})])
-    agrees(pair)
+    pair.agrees(READS)
 
 
 def test_views_are_keyed_by_computed_fields_where_rows_are_many(reads: Pair, size: str) -> None:

@@ -81,27 +81,16 @@ WRITES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def agrees(pair: Pair) -> None:
-    for name, arguments in READS:
-        if pair.serves(name):
-            pair.same(name, **arguments)
-
-
 def test_values_follow_what_they_are_computed_of(both: Both) -> None:
-    pair = both(MODEL, ROWS)
-    agrees(pair)
-    for name, arguments in WRITES:
-        pair.same(name, **arguments)
-        agrees(pair)
-        pair.verified()
+    both(MODEL, ROWS).stays_right(WRITES, READS)
 
 
 def test_rows_that_are_loaded_again_count_once(both: Both) -> None:
     pair = both(MODEL, ROWS)
     pair.load(ROWS)
-    agrees(pair)
+    pair.agrees(READS)
     pair.load([("Photo", {"pid": 0, "album": 5, "bytes": 1000})])
-    agrees(pair)
+    pair.agrees(READS)
 
 
 def test_they_are_kept_where_they_are_read_most(reads: Pair, size: str) -> None:
