@@ -45,6 +45,8 @@ class Extras:
     start from them."""
     packed: bool = False
     """Of these views, each partition is one value."""
+    packed_homes: bool = False
+    """The rows of every entity lie in two values: those of its two shards."""
     dangling: bool = False
     """Views of the rows that point at nothing, in which those that point at a new row are looked for."""
 
@@ -117,6 +119,8 @@ class _Naive:
         holds = (*entity.stored, *self.counted(entity)) if self.extras.counters else entity.stored
         holds = (*holds, *self.computed_columns(entity)) if self.extras.computed else holds
         view = View(entity.name, entity.name, "table", tuple(parts[:1]), tuple(parts[1:]), holds, embeds)
+        if self.extras.packed_homes:
+            view = replace(view, partition=(Part("", ways=2),), sort=tuple(parts), packed=True)
         self.keep(view)
         self.homes[entity.name] = (entity.name, ())
 
@@ -535,4 +539,5 @@ EVERYTHING: Mapping[str, Extras] = {
     "days": Extras(buckets="day"),
     "hours": Extras(moves=True, buckets="hour"),
     "packed": Extras(copies=True, buckets="month", packed=True),
+    "packed homes": Extras(moves=True, counters=True, computed=True, packed_homes=True),
 }

@@ -63,14 +63,18 @@ class Forms:
         return found or Rejection(reason)
 
     def _packed(self, view: View, readers: float) -> list[tuple[View, ViewFacts]] | Rejection:
-        """The view with a value per partition, or per time bucket of it, whichever is small enough."""
+        """The view with a value per partition or, where that is too large, per time bucket of it: of every length that
+        is small enough, since what is written into a large value walks over it, and many small ones take many reads."""
+        found = []
         for form in (view, *self._cut(view)):
             fitted = self.costs.fit(form, self.facts.of(form, readers))
             if not isinstance(fitted, Rejection):
                 known = self.facts.of(fitted, readers)
                 if not self.too_large(fitted, known):
-                    return [(fitted, known)]
-        return Rejection("no value would be small enough")
+                    found.append((fitted, known))
+                    if form is view:
+                        break
+        return found or Rejection("no value would be small enough")
 
     def too_large(self, view: View, facts: ViewFacts) -> str:
         """Why the largest partition of a view holds more than it should; empty if it does not."""

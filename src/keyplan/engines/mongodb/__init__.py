@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 KINDS = {
     "collection": Kind(
-        "collection", partitioned=False, embeds=True, one_value=True, measures=("count", "sum", "min", "max")
+        "collection",
+        partitioned=False,
+        embeds=True,
+        one_value=True,
+        packs=True,
+        measures=("count", "sum", "min", "max"),
     ),
     "elements": Kind("elements", kept_by_engine=True, holds_all=True, inside=True),
     "index": Kind("index", kept_by_engine=True, holds_all=True, copies=True, partitioned=False, unique=True),

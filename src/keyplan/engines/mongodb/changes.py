@@ -85,6 +85,7 @@ def signature(place: Place) -> str:
         for child in place.children.values()
     )
     told = [parts, slots, inside, *([sorted(place.words.items())] if place.words else [])]
+    told += [[place.array, place.own]] if place.packed else []
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from math import ceil
 
 from keyplan.engines.calibration import given
-from keyplan.engines.mongodb.fit import document_bytes, elements, entry_bytes, fit
-from keyplan.engines.mongodb.limits import BATCH, CHUNK, LATENCIES, LIMITS, MB, Latencies
+from keyplan.engines.mongodb.fit import TIMES, document_bytes, elements, entry_bytes, fit, target
+from keyplan.engines.mongodb.limits import BATCH, CHUNK, LATENCIES, LIMITS, MB, PACKED_CHUNK, Latencies
 from keyplan.engines.work import Cost, CostModel, Couplings, LinearRow, Rejection, TouchWork, ViewFacts, Work
 from keyplan.model.model import Model
 from keyplan.plan.view import View
@@ -70,6 +70,7 @@ class MongoCosts(CostModel):
         self.model = model
         self.coefficients = coefficients
         self.latencies = latencies
+        self.packed_bytes = target(model, "packed_bytes", LIMITS.packed_bytes)
 
     def fit(self, view: View, facts: ViewFacts) -> View | Rejection:
         return fit(self.model, view, facts)
@@ -83,6 +84,8 @@ class MongoCosts(CostModel):
         prices = vars(self.coefficients)
         micros = sum(prices[name] * amount for name, amount in amounts.items())
         trips = 1.0 if work.get else max(1.0, ceil(work.most_entries / CHUNK))
+        if work.view.packed:
+            trips = max(1.0, ceil(min(work.requests, BATCH) / PACKED_CHUNK))
         p99 = self.latencies.find_ms * trips + worst.get("byte", 0.0) / MB * self.latencies.ms_per_mb
         p99 += sum(prices[name] * amount for name, amount in worst.items()) / 1000
         units = {"documents": amounts.get("document", 0.0), "keys": amounts.get("key", 0.0)}
@@ -111,7 +114,8 @@ class MongoCosts(CostModel):
 
     def keep(self, view: View, facts: ViewFacts) -> float:
         each = entry_bytes(view, facts) if view.kind != "collection" else document_bytes(view, facts)
-        return (facts.rows * each + facts.carried_bytes) / 1e9 * self.coefficients.keep_gb_ms
+        count = facts.partitions if view.packed else facts.rows
+        return (count * each + facts.carried_bytes) / 1e9 * self.coefficients.keep_gb_ms
 
     def round_ms(self, kind: str) -> float:
         return self.latencies.find_ms
@@ -121,7 +125,7 @@ class MongoCosts(CostModel):
 
     def couplings(self, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Couplings:
         """At most 64 indexes on a collection; all but those over elements are over documents of their own entity, so
-        that rows which are embedded in others have none unless they have a collection besides."""
+        that rows which are embedded in others or packed have none unless they have a collection besides."""
         rows = []
         kinds = ("index", "words")
         for name in dict.fromkeys(view.entity for view in views if view.kind in kinds):
@@ -129,6 +133,7 @@ class MongoCosts(CostModel):
             if len(indexes) > LIMITS.indexes - 2:
                 rows.append(LinearRow(dict.fromkeys(indexes, 1.0), high=float(LIMITS.indexes - 2)))
             embedding = [view.name for view in views if any(embed.entity == name for embed in view.embeds)]
+            embedding += [view.name for view in views if view.packed and view.entity == name]
             own = dict.fromkeys((view.name for view in views if self._is_own(view, name)), -1.0)
             rows += [LinearRow({index: 1.0, other: 1.0, **own}, high=1.0) for index in indexes for other in embedding]
         for name in dict.fromkeys(view.entity for view in views if view.embeds):
@@ -141,7 +146,7 @@ class MongoCosts(CostModel):
         """A collection of the entity under its key."""
         here = self.model.entities[entity]
         whole = view.entity == entity and view.kind == "collection" and set(here.stored) <= set(view.holds)
-        plain = not (view.measures or view.where or view.unique)
+        plain = not (view.measures or view.where or view.unique or view.packed)
         return whole and plain and {part.path for part in view.parts} == set(here.key)
 
     def warnings(self, view: View, facts: ViewFacts) -> Sequence[str]:
@@ -156,6 +161,8 @@ def examined(work: Work, together: float = 1.0, *, most: bool = False) -> dict[s
     `together`: the rows that come along with each one, because they are in the same document.
     """
     view, facts = work.view, work.facts
+    if view.packed:
+        return _packed_read(work, most=most)
     per_request = work.most_entries if most else work.entries
     if work.at:
         # Rows inside documents: each request brings one document, or what its array has of them.
@@ -185,6 +192,17 @@ def examined(work: Work, together: float = 1.0, *, most: bool = False) -> dict[s
     return found
 
 
+def _packed_read(work: Work, *, most: bool) -> dict[str, float]:
+    """Each request is for a document with all its entries; so many are looked up by one find."""
+    entries = (work.most_entries if most else work.entries) * work.requests
+    commands = max(1.0, ceil(work.requests / BATCH))
+    found = {"command": commands, "seek": max(0.0, work.requests - commands), "document": work.requests}
+    whole = sum(work.facts.value_bytes.values())
+    if 0 < work.taken_bytes < whole:  # fields are picked out of every element
+        return {**found, "element": entries, "byte": entries * work.entry_bytes * work.taken_bytes / whole}
+    return {**found, "byte": entries * work.entry_bytes}
+
+
 def written(work: TouchWork) -> dict[str, float]:
     """What one view's part of a write does on the server, in units of the coefficients."""
     view, facts = work.view, work.facts
@@ -199,6 +217,8 @@ def written(work: TouchWork) -> dict[str, float]:
             changed = work.patches + work.checks
             found |= {"write": changed, "update": changed}
         return found
+    if view.packed:
+        return _packed_written(work)
     changed = work.puts + work.patches + 2 * work.moves + work.deletes + work.adds + work.checks
     if work.inside:
         return {"rewrite": changed * work.entry_bytes, "element": changed}
@@ -220,6 +240,27 @@ def written(work: TouchWork) -> dict[str, float]:
         "update": changed_in_place + gone,
         "rewrite": new * work.entry_bytes + changed_in_place * document_bytes(view, facts),
         "element": changed_in_place * elements(facts),
+    }
+
+
+def _packed_written(work: TouchWork) -> dict[str, float]:
+    """Each entry is a change of a document, which is looked at by more than its `_id`, and walked over.
+
+    A document that holds a span of time is half full on average when an entry comes.
+    """
+    many = work.facts.per_partition
+    timed = any(part.cut in TIMES for part in work.view.partition)
+    new, gone = work.puts + work.moves, work.deletes + work.moves
+    changed = new + gone + work.patches + work.checks
+    walked = new * many * (0.5 if timed else 1.0)
+    rest = (gone + work.patches + work.checks) * many
+    return {
+        "write": changed,
+        "plan": changed,
+        "update": changed,
+        "rewrite": (walked + rest) * work.entry_bytes,
+        "element": walked + rest,
+        "grow": walked + gone * many,
     }
 
 

@@ -45,9 +45,8 @@ class ElementReader(EmbeddedReader):
         self._above = key_decoder((*beside, *place.root_key))
         """The parts of the key that the document tells, all but the elements' own."""
         self._width = len(beside) + self._roots
-        self._projection[own.field] = 1
-        self._projection |= {slot.field: 1 for slot in beside}
-        self._projection.pop(place.array, None)
+        wanted = {**(self._projection or {}), own.field: 1, **{slot.field: 1 for slot in beside}}
+        self._projection = {name: 1 for name in wanted if name != place.array}
 
     def ask(self, spans: Sequence[Span], limit: int | None, *, strong: int) -> list[Ask]:
         return [self._one(span, number, limit, strong) for number, span in enumerate(spans)]

@@ -57,8 +57,8 @@ class EmbeddedReader(Reader):
             f"lambda d: sorted([(({key}), {{{row}}}) for e in d.get({place.array!r}, ())], key=lambda pair: pair[0])"
         )
         wanted = {slot.field for slot in (*takes, *place.own_key) if slot.field.partition(".")[0] != ID}
-        self._projection = {f"{place.array}.{field}": 1 for field in sorted(wanted)} or {place.array: 1}
-        self._projection |= {slot.field: 1 for slot in beside}
+        projection = {f"{place.array}.{field}": 1 for field in sorted(wanted)} or {place.array: 1}
+        self._projection: dict[str, int] | None = projection | {slot.field: 1 for slot in beside}
         roots = place.parts[: len(place.parts) - place.own]
         self._roots = len(roots)
         self._id = id_encoder(place.root_key)

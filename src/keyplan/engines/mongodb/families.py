@@ -55,7 +55,7 @@ class Family:
 
     def entry(self, place: Place, edit: Edit, document: Document) -> Row | None:
         """The entry that an edit speaks of, in a document."""
-        if not place.at:
+        if not place.array:
             return self.rows([document])[0] if self.root.presence in document else None
         member = self.members[id(place)]
         wanted = tuple(edit.key[len(place.parts) - place.own :])
@@ -84,7 +84,7 @@ class Family:
             step.returns = "after"
         if all(edit.do == "check" for _, _, edit in group):
             return [self._checks(group, step, alone)]
-        if len(group) == 1 and place.at and self._classic(place, edit, step):
+        if len(group) == 1 and place.array and self._classic(place, edit, step):
             pass
         else:
             step.body = self.pipeline(group)
@@ -98,7 +98,7 @@ class Family:
 
     def _is_new(self, group: Sequence[One]) -> bool:
         """A row that must not be there yet, with nothing but new children."""
-        root = [edit for _, place, edit in group if not place.at]
+        root = [edit for _, place, edit in group if not place.array]
         if len(root) != 1 or root[0].do != "put" or root[0].expect != "absent":
             return False
         return all(edit.do == "put" and not edit.tests and edit.expect != "present" for _, _, edit in group)
@@ -107,7 +107,7 @@ class Family:
         document: Document = {ID: key}
         arrays: dict[str, list[Document]] = {array: [] for array in self.roles}
         for _, place, edit in group:
-            if place.at:
+            if place.array:
                 arrays[place.array].append(self.members[id(place)].fields(edit.values))
             else:
                 document |= self._own(edit)
@@ -120,7 +120,7 @@ class Family:
 
     def _conditions(self, one: One, step: Step) -> list[Document]:
         _, place, edit = one
-        if place.at:
+        if place.array:
             return self.members[id(place)].conditions(edit, step)
         presence = self.root.presence
         terms: list[Document] = []
@@ -184,7 +184,7 @@ class Family:
         """The stages that do all edits, the parent's own row first."""
         stages: list[Document] = []
         for _, place, edit in group:
-            if not place.at:
+            if not place.array:
                 stages += self._root_stages(edit)
         for array, child in self.roles.items():
             mine = [edit for _, place, edit in group if place is child and edit.do != "check"]
@@ -298,6 +298,13 @@ class _Member:
         terms = [{"$eq": [f"$$e.{name}", {"$literal": value}]} for name, value in self.key(edit).items()]
         return {"$and": terms}
 
+    def matches_any(self, edits: Sequence[Edit]) -> Document:
+        """An expression that is true for the elements `$$e` of some edits."""
+        if len(edits) == 1:
+            return self.matches(edits[0])
+        keys = [list(self.key(edit).values()) for edit in edits]
+        return {"$in": [[f"$$e.{name}" for name in self._names], {"$literal": keys}]}
+
     def update(self, edit: Edit) -> Document | None:
         """An update with `$[e]` for the element; None where the amount is beyond what `$inc` takes."""
         place = self.place
@@ -328,7 +335,7 @@ class _Member:
                 stages.append({"$set": {array: {"$map": {"input": source, "as": "e", "in": changed}}}})
         out = [edit for edit in edits if edit.do in ("put", "delete")]
         if out:
-            staying = {"$not": [{"$or": [self.matches(edit) for edit in out]}]}
+            staying = {"$not": [self.matches_any(out)]}
             kept: Document = {"$filter": {"input": source, "as": "e", "cond": staying}}
             new = [{"$literal": self.fields(edit.values)} for edit in out if edit.do == "put"]
             stages.append({"$set": {array: {"$concatArrays": [kept, new]} if new else kept}})

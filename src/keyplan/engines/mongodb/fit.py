@@ -24,6 +24,12 @@ DOCUMENT_BYTES = 5
 ENTRY_BYTES = 8
 """What an index entry has besides its values: the record's number and WiredTiger's cell."""
 
+FEWEST_PACKED = 10
+"""The fewest entries that documents of packed ones have on average: a second copy of single rows under another key is
+what an index is for, and it costs less to write."""
+TIMES = ("year", "month", "week", "day", "hour", "minute")
+"""The truncations of moments by which rows come to be packed."""
+
 SUM_DIGITS = LIMITS.digits + LOW_DIGITS
 """A sum has two fields, the second for its leading digits."""
 SUMMED_DIGITS = 11
@@ -38,13 +44,18 @@ def entry_bytes(view: View, facts: ViewFacts, at: tuple[str, ...] = ()) -> float
     """The average size of a document without its embedded rows, of one of these, or of an index entry."""
     if at:
         return values_bytes(facts.embeds[".".join(at)].value_bytes) + ELEMENT_BYTES
+    if view.packed:
+        around = {part.path for part in view.partition if part.cut is None}  # said once, in the `_id`
+        return ELEMENT_BYTES + values_bytes({p: size for p, size in facts.value_bytes.items() if p not in around})
     if view.kind != "collection":
         return facts.key_bytes + ENTRY_BYTES
     return values_bytes(facts.value_bytes) + DOCUMENT_BYTES + (facts.key_bytes if view.measures else 0)
 
 
 def document_bytes(view: View, facts: ViewFacts) -> float:
-    """The average size of a document with everything that it embeds."""
+    """The average size of a document with everything that it embeds, or all its entries."""
+    if view.packed:
+        return entry_bytes(view, facts) * facts.per_partition + facts.key_bytes + DOCUMENT_BYTES
     embedded = (entry_bytes(view, facts, tuple(c.split("."))) * e.per_parent for c, e in facts.embeds.items())
     return entry_bytes(view, facts) + sum(embedded)
 
@@ -75,6 +86,8 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     here = model.entities[view.entity]
     if view.parts and all(part.descending for part in view.parts):
         return Rejection("an '_id' is sorted upwards; it is read the other way round")
+    if view.packed:
+        return _packing(model, view, facts)
     if view.embeds:
         return _embedding(model, view, facts)
     for measure in view.measures:
@@ -163,6 +176,18 @@ def _embedding(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     wanted = target(model, "document_bytes", LIMITS.target_bytes)
     if largest > wanted:
         return Rejection(f"the largest document has {largest:.3g} B, and {wanted:.3g} B is the most wanted")
+    return view
+
+
+def _packing(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
+    """Documents have enough entries to be worth it; how large the largest may become is `packed_bytes`."""
+    if not view.partition or any(part.cut is not None for part in view.sort):
+        return Rejection("packed entries are told apart by plain values within their partition")
+    if model.entities[view.entity].ttl is not None and not any(part.cut in TIMES for part in view.partition):
+        # A document goes with its last entry: one that goes on for ever would never lose those that have expired.
+        return Rejection("what expires is packed by time, so that whole documents expire")
+    if facts.per_partition < FEWEST_PACKED:
+        return Rejection(f"{facts.per_partition:.3g} entries a document are few; an index brings them together")
     return view
 
 

@@ -9,6 +9,10 @@ A document has
 - `_expires` where rows expire, `_count` and its like where it counts a group;
 - an array per embedded role, with a document per child row, without what the parent's `_id` says already.
 
+A packed view has a document per partition instead: its `_id` is made of the partition's values alone, and the array
+`rows` has an element per entry, without what the `_id` says already. `_expires` then stands in the elements and, not
+before that of any of them, in the document, which the server deletes when its last entry has expired.
+
 A child row may be there before its parent, or outlive it. Then its document has no row of the parent: the field
 `Place.presence` tells, which every row of the parent has.
 """
@@ -35,6 +39,8 @@ HERE = "_row"
 TOUCHED = "_touched"
 """What a check inside a transaction changes, so that it meets with whoever changes the document."""
 EXPIRES_FIELD = "_expires"
+ROWS = "rows"
+"""The array of a packed view's document."""
 ID_INDEX = "_id_"
 RECORD_COLLECTION = "keyplan_design"
 
@@ -64,9 +70,9 @@ class Place:
     slots: dict[str, Slot]
     """Every path that can be read, and is stored."""
     array: str = ""
-    """An embed: the field of the array."""
+    """An embed or a packed view: the field of the array."""
     own: int = 0
-    """An embed: how many parts stand in the element itself."""
+    """An embed or a packed view: how many parts stand in the element itself."""
     owner: str = ""
     """An embed: the reference by which its rows know the row whose document they are in."""
     children: dict[str, Place] = field(default_factory=dict)
@@ -102,6 +108,11 @@ class Place:
     @property
     def expires(self) -> bool:
         return EXPIRES in self.slots
+
+    @property
+    def packed(self) -> bool:
+        """Whether a document holds all entries of a partition."""
+        return bool(self.array) and not self.at
 
 
 @dataclass
@@ -225,7 +236,32 @@ def part_name(part: Part) -> str:
     return text.removesuffix(" desc") if part.descending else text
 
 
+def _packed(model: Model, view: View, name: str) -> Place:
+    """A document per partition, with its entries in an array."""
+    if view.embeds or view.measures or view.unique or not view.partition or not view.sort:
+        raise UnsupportedError(f"view '{view.name}': entries are packed by partition, and embed nothing")
+    if any(part.cut or part.ways > 1 or part.path not in view.holds for part in view.sort):
+        raise UnsupportedError(f"view '{view.name}': packed entries are told apart by plain values that they hold")
+    around, inside = FieldNames(), FieldNames()
+    slots: dict[str, Slot] = {}
+    parts = []
+    for part in view.partition:
+        path = part_name(part)
+        where = ID if len(view.partition) == 1 else f"{ID}.{around.of(path)}"
+        slots[path] = Slot(path, where, part_type(model, view.entity, part), nullable=False)
+        parts.append(KeyPart(slots[path]))
+    for path in view.holds:
+        if path not in slots:
+            slots[path] = _slot(model, view.entity, path, inside)
+    for part in view.sort:  # what has no value there has no entry
+        slots[part.path] = replace(slots[part.path], nullable=False)
+        parts.append(KeyPart(slots[part.path], part.descending))
+    return Place(view, (), view.entity, name, tuple(parts), slots, array=ROWS, own=len(view.sort))
+
+
 def _collection(model: Model, view: View, name: str) -> list[Place]:
+    if view.packed:
+        return [_packed(model, view, name)]
     if view.embeds and view.measures:
         raise UnsupportedError(f"view '{view.name}': groups embed nothing")
     inner, outer = FieldNames(), FieldNames(embed.role for embed in view.embeds)

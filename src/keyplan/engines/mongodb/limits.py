@@ -16,7 +16,7 @@ GB = 1024 * MB
 
 @dataclass(frozen=True)
 class Limits:
-    """What MongoDB refuses beyond, and the two targets that a model may set under `targets: mongodb:`."""
+    """What MongoDB refuses beyond, and the targets that a model may set under `targets: mongodb:`."""
 
     document_bytes: int = 16 * MB
     """A BSON document (limits)."""
@@ -40,6 +40,11 @@ class Limits:
     target_elements: int = 1000
     """The most elements of an array, by `targets: mongodb: array_elements`: MongoDB's own modelling rules say 1,000
     and Compass warns from 250 on (as of November 2026)."""
+    packed_bytes: int = 125 * KB
+    """The most that a document of packed entries should hold, by `targets: mongodb: packed_bytes`. Far below 16 MB:
+    each entry that comes rewrites the document, and each one that is read brings all the others into the cache.
+    MongoDB closes the buckets of its own time-series collections at this size (timeseriesBucketMaxSize in
+    src/mongo/db/timeseries/timeseries.idl, as of November 2026)."""
 
 
 LIMITS = Limits()
@@ -48,6 +53,8 @@ BATCH = 500
 """The most keys that one find looks up."""
 CHUNK = 1000
 """The most documents of a range that are brought at once; more stay behind the server's cursor."""
+PACKED_CHUNK = 100
+"""The same of documents that hold many entries each."""
 BULK = 2000
 """The most documents of one bulk write."""
 

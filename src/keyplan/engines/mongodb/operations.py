@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from keyplan.engines.mongodb.limits import CHUNK
 from keyplan.engines.mongodb.values import Document
 
 
@@ -22,6 +23,8 @@ class Find:
     hint: str | None = None
     strong: int = False
     """False, True, or SESSION."""
+    chunk: int = CHUNK
+    """The most documents that are brought at once."""
 
 
 @dataclass(slots=True)
@@ -29,6 +32,7 @@ class More:
     """The next chunk of a cursor that is open on the server."""
 
     cursor: Any
+    chunk: int = CHUNK
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from keyplan.engines.mongodb.layout import RECORD_COLLECTION, part_name
 from keyplan.model.model import Model
@@ -67,6 +68,8 @@ def _collection_name(view: View) -> str:
         return f"{view.entity}_sums_by_{words}" if words else f"{view.entity}_sums"
     if view.unique:
         return f"{view.entity}_unique_{_words(view)}"
+    if view.packed:
+        return f"{view.entity}_packed_by_{_words(replace(view, sort=()))}"
     return f"{view.entity}_by_{_words(view)}"
 
 

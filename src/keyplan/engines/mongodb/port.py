@@ -67,7 +67,7 @@ def exchange(link: Link, request: Request) -> Calls:
         if isinstance(request, Find):
             return (yield from _find(link, request))
         if isinstance(request, More):
-            return (yield from _chunk(request.cursor))
+            return (yield from _chunk(request.cursor, request.chunk))
         if isinstance(request, BulkRequest):
             return (yield from _bulk(link, request))
         if isinstance(request, Command):
@@ -87,7 +87,7 @@ def _find(link: Link, request: Find) -> Calls:
         document = yield lambda: collection.find_one(request.filter, request.projection, session=session)
         yield from _ended(session)
         return Found([] if document is None else [document])
-    size = min(request.limit or CHUNK, CHUNK)
+    size = min(request.limit or request.chunk, request.chunk)
     cursor = collection.find(
         request.filter,
         request.projection,
@@ -97,7 +97,7 @@ def _find(link: Link, request: Find) -> Calls:
         batch_size=size,
         session=session,
     )
-    found = yield from _chunk(cursor)
+    found = yield from _chunk(cursor, request.chunk)
     if found.cursor is None:  # otherwise the cursor needs it, and it ends with it
         yield from _ended(session)
     return found
@@ -108,9 +108,9 @@ def _ended(session: Any) -> Calls:
         yield lambda: session.end_session()
 
 
-def _chunk(cursor: Any) -> Calls:
-    documents = yield lambda: cursor.to_list(CHUNK)
-    return Found(documents, cursor if cursor.alive and len(documents) == CHUNK else None)
+def _chunk(cursor: Any, size: int) -> Calls:
+    documents = yield lambda: cursor.to_list(size)
+    return Found(documents, cursor if cursor.alive and len(documents) == size else None)
 
 
 def _command(link: Link, request: Command) -> Calls:
@@ -352,6 +352,8 @@ def _bulk(link: Link, request: BulkRequest) -> Calls:
     """Writes many documents; all of it can be repeated, so that lost replies do no harm."""
     collection = link.writing(request.collection)
     fresh: list[Document] = list(request.fresh)
+    instead = [_bulk_write(one) for one in request.instead]
+    instead = instead or [pymongo.ReplaceOne({ID: one[ID]}, one, upsert=True) for one in fresh]
     writes = [_bulk_write(one) for one in request.writes]
     for attempt in range(BULK_ATTEMPTS):
         if attempt:
@@ -365,12 +367,9 @@ def _bulk(link: Link, request: BulkRequest) -> Calls:
                     errors = _bulk_errors(error, request)
                     if isinstance(errors, KeyplanError):
                         return errors
-                    writes += [
-                        pymongo.ReplaceOne({ID: documents[number][ID]}, documents[number], upsert=True)
-                        for number in errors
-                    ]
+                    writes += [instead[number] for number in errors]
                 except PyMongoError:
-                    writes += [pymongo.ReplaceOne({ID: one[ID]}, one, upsert=True) for one in documents]
+                    writes += instead
                     raise
             if writes:
                 try:

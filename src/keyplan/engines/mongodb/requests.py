@@ -16,6 +16,7 @@ from keyplan.engines.mongodb.filters import FieldFilter, IdFilter
 from keyplan.engines.mongodb.layout import ID_INDEX, Index, Layout, Place, layout
 from keyplan.engines.mongodb.limits import BATCH
 from keyplan.engines.mongodb.operations import Find, Found, More
+from keyplan.engines.mongodb.packed_reads import PackedReader
 from keyplan.engines.mongodb.values import (
     ID,
     Document,
@@ -232,6 +233,8 @@ class MongoCodec(Codec):
         if index is not None and index.inner is not None:
             return ElementReader(index.inner, index, search)
         place = index.place if index is not None else self.layout.places[search.view, ()]
+        if index is None and place.packed:
+            return PackedReader(place, search)
         return MongoReader(place, index, search)
 
     def write(self, edits: Sequence[Edit]) -> Request:

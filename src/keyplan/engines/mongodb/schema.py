@@ -15,6 +15,8 @@ def validator(place: Place) -> Document:
 
 def document_schema(place: Place) -> Document:
     """The schema of a view's documents, by the types of the fields and whether they may be missing."""
+    if place.packed:
+        return _packed_schema(place)
     properties: Document = {ID: _id_schema(place)}
     required = [ID]
     for slot in place.stored:
@@ -40,8 +42,18 @@ def document_schema(place: Place) -> Document:
     return {**schema, "required": [ID], "anyOf": [{"required": required}, alone]}
 
 
+def _packed_schema(place: Place) -> Document:
+    """The schema of documents that hold the entries of a partition each."""
+    properties: Document = {ID: _id_schema(place), place.array: {"bsonType": "array", "items": element_schema(place)}}
+    if place.expires:
+        properties[EXPIRES_FIELD] = {"bsonType": "date"}
+    properties[TOUCHED] = {"bsonType": ["int", "long"]}
+    required = [ID, place.array, *([EXPIRES_FIELD] if place.expires else [])]
+    return {"bsonType": "object", "properties": properties, "additionalProperties": False, "required": required}
+
+
 def element_schema(child: Place) -> Document:
-    """The schema of an embedded row."""
+    """The schema of an embedded row, or of a packed entry."""
     properties = {slot.field: value_schema(slot) for slot in child.stored}
     required = [slot.field for slot in child.stored if not slot.nullable]
     found: Document = {"bsonType": "object", "properties": properties, "additionalProperties": False}
@@ -49,12 +61,13 @@ def element_schema(child: Place) -> Document:
 
 
 def _id_schema(place: Place) -> Document:
-    if not place.parts:
+    slots = place.root_key
+    if not slots:
         return {"enum": ["all"]}
-    if len(place.parts) == 1:
-        return value_schema(place.parts[0].slot)
-    names = [part.slot.field.partition(".")[2] for part in place.parts]
-    properties = {name: value_schema(part.slot) for name, part in zip(names, place.parts, strict=True)}
+    if len(slots) == 1:
+        return value_schema(slots[0])
+    names = [slot.field.partition(".")[2] for slot in slots]
+    properties = {name: value_schema(slot) for name, slot in zip(names, slots, strict=True)}
     return {"bsonType": "object", "properties": properties, "required": names, "additionalProperties": False}
 
 
@@ -71,7 +84,7 @@ def value_schema(slot: Slot) -> Document:
 
 
 def expiry_index(place: Place) -> Document | None:
-    """The index by which the server deletes rows some time after they have expired.
+    """The index by which the server deletes rows some time after they have expired, packed ones together.
 
     A document that holds children is not deleted with its own row: they may outlive it.
     """

@@ -22,9 +22,10 @@ from keyplan.engines.mongodb.conditions import (
     test_terms,
     verdict,
 )
-from keyplan.engines.mongodb.families import Family
+from keyplan.engines.mongodb.families import Family, One
 from keyplan.engines.mongodb.layout import EXPIRES_FIELD, TOUCHED, Layout, Place
 from keyplan.engines.mongodb.limits import BULK
+from keyplan.engines.mongodb.packed_writes import PackedFamily
 from keyplan.engines.mongodb.steps import Step
 from keyplan.engines.mongodb.values import (
     ID,
@@ -100,6 +101,8 @@ class BulkRequest:
     fresh: list[Document] = field(default_factory=list)
     """Whole documents, which are inserted, and replaced where there is one already."""
     place: Place | None = None
+    instead: list[tuple[str, Document, Any]] = field(default_factory=list)
+    """What is done for each of them where there is a document already, if not that it is replaced."""
 
 
 @dataclass
@@ -122,6 +125,8 @@ class Writer:
         for place in layout.collections:
             if place.children:
                 self._families[place.collection] = Family(place)
+            elif place.packed:
+                self._families[place.collection] = PackedFamily(place)
 
     def write(self, edits: Sequence[Edit]) -> WriteRequest:
         return self.compose(edits)
@@ -320,6 +325,9 @@ class Writer:
             requests += _chunks(collection, list(writes.values()))
         for collection, documents in families.items():
             family = self._families[collection]
+            if isinstance(family, PackedFamily):
+                requests += _packed(collection, family, [list(mine.values()) for mine in documents.values()])
+                continue
             listed = [write for mine in documents.values() for write in family.bulk(list(mine.values()))]
             requests += _chunks(collection, listed)
         return requests
@@ -327,7 +335,7 @@ class Writer:
     def putter(self, view: str) -> Callable[[Sequence[Row]], list[BulkRequest]] | None:
         """A function from whole rows to requests."""
         place = self._places.get((view, ()))
-        if place is None or place.children or not place.parts:
+        if place is None or place.children or place.packed or not place.parts:
             return None
         codes = self._code(place)
         paths = [slot.path for slot in place.key]
@@ -367,6 +375,18 @@ class Writer:
 
 def _chunks(collection: str, writes: list[tuple[str, Document, Any]]) -> list[BulkRequest]:
     return [BulkRequest(collection, writes[start : start + BULK]) for start in range(0, len(writes), BULK)]
+
+
+def _packed(collection: str, family: PackedFamily, groups: Sequence[list[One]]) -> list[BulkRequest]:
+    """Whole documents where there are only puts, which are put into those that are there; else updates of these."""
+    listed = [(family.whole(group), family.bulk(group)) for group in groups]
+    requests = _chunks(collection, [write for whole, writes in listed if whole is None for write in writes])
+    fresh = [(whole, writes[0]) for whole, writes in listed if whole is not None]
+    for start in range(0, len(fresh), BULK):
+        some = fresh[start : start + BULK]
+        documents, instead = [one for one, _ in some], [other for _, other in some]
+        requests.append(BulkRequest(collection, [], documents, instead=instead))
+    return requests
 
 
 def _pipeline(sets: Document, unsets: Document, sums: Document) -> list[Document]:
