@@ -19,6 +19,7 @@ from typing import Any
 import keyplan
 from keyplan.errors import ConflictError, UncertainError
 from keyplan.model.model import Model
+from keyplan.plan.design import Design
 from keyplan.store.store import Store
 
 MODEL = """
@@ -97,10 +98,10 @@ def model() -> Model:
     return keyplan.parse_model(MODEL)
 
 
-def prepare(url: str) -> Model:
-    """Applies the design and puts the users and products there."""
+def prepare(url: str, design: Design | None = None) -> Model:
+    """Applies the design, or another one, and puts the users and products there."""
     made = model()
-    keyplan.apply(made, url)
+    keyplan.apply(made, url, design=design)
     with keyplan.open(made, url) as store:
         store.load([("User", {"uid": number}) for number in range(USERS)])
         store.load([("Product", {"sku": f"p{number}", "stock": STOCK}) for number in range(PRODUCTS)])

@@ -19,6 +19,11 @@ KILLS, AFTER = 4, (0.02, 0.3)
 def test_writers_on_overlapping_rows(harness: Harness, tmp_path: Path) -> None:
     url = harness.url()
     market.prepare(url)
+    write_at_once(url, tmp_path)
+
+
+def write_at_once(url: str, tmp_path: Path) -> None:
+    """Several workers on a market, to their end."""
     logs = [tmp_path / f"{number}.log" for number in range(WORKERS)]
     workers = [market.start(url, seed, WRITES, log) for seed, log in enumerate(logs)]
     for worker in workers:
@@ -35,6 +40,11 @@ def test_a_process_killed_at_random_points(harness: Harness, tmp_path: Path) -> 
     """Again and again, each time somewhere else; another one goes on writing meanwhile."""
     url = harness.url()
     market.prepare(url)
+    kill_again_and_again(url, tmp_path)
+
+
+def kill_again_and_again(url: str, tmp_path: Path) -> None:
+    """Workers on a market, none of which comes to its end."""
     other = tmp_path / "other.log"
     going = market.start(url, 99, 10**6, other)
     logs = []

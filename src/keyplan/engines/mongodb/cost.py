@@ -89,6 +89,8 @@ class MongoCosts(CostModel):
         p99 = self.latencies.find_ms * trips + worst.get("byte", 0.0) / MB * self.latencies.ms_per_mb
         p99 += sum(prices[name] * amount for name, amount in worst.items()) / 1000
         units = {"documents": amounts.get("document", 0.0), "keys": amounts.get("key", 0.0)}
+        if work.view.packed:  # many documents are looked up at once, and come a chunk at a time
+            return Cost(micros / 1000, units, p99, max(1.0, ceil(work.requests / PACKED_CHUNK)), int(trips))
         return Cost(micros / 1000, units, p99)
 
     def _together(self, view: View) -> float:

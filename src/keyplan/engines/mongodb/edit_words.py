@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from keyplan.engines.mongodb.layout import Place, layout
+from keyplan.engines.mongodb.layout import EXPIRES_FIELD, Place, layout
+from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Touch
@@ -18,6 +19,8 @@ def edit_words(model: Model, design: Design, touch: Touch) -> str:
     key = f"{{ _id: {_id(place)} }}"
     if touch.at:
         return _element(place, name, key, touch.edit)
+    if place.packed:
+        return _packed(place, name, key, touch.edit)
     if touch.edit == "add":
         return f"{name}.updateOne({key}, {_sums(place)}, {{ upsert: true }})"
     if touch.edit == "delete":
@@ -37,6 +40,18 @@ def _element(place: Place, name: str, key: str, edit: str) -> str:
             f"{name}.updateOne({key}, {{ $set: {{ '{place.array}.$[row]…': … }} }}, {{ arrayFilters: [{{ {own} }}] }})"
         )
     return f"{name}.updateOne({key}, {{ $push: {{ {place.array}: {_fields(place)} }} }}, {{ upsert: true }})"
+
+
+def _packed(place: Place, name: str, key: str, edit: str) -> str:
+    """An entry in its partition's document; one that is there already is left out by a pipeline instead."""
+    own = ", ".join(f"{slot.field}: :{slot.path}" for slot in place.own_key)
+    if edit in ("delete", "patch"):
+        return _element(place, name, key, edit)
+    new = f"{key[:-2]}, {place.array}: {{ $not: {{ $elemMatch: {{ {own} }} }} }} }}"
+    lasts = f", $max: {{ {EXPIRES_FIELD}: :{EXPIRES} }}" if place.expires else ""
+    push = f"{name}.updateOne({new}, {{ $push: {{ {place.array}: {_fields(place)} }}{lasts} }}, {{ upsert: true }})"
+    pull = f"{name}.updateOne({{ _id: … }}, {{ $pull: {{ {place.array}: {{ … }} }} }})"
+    return f"{pull}\n{push}" if edit == "move" else push
 
 
 def _id(place: Place) -> str:

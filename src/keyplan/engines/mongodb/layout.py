@@ -20,19 +20,19 @@ A child row may be there before its parent, or outlive it. Then its document has
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from keyplan.engines.mongodb.slot_types import measure_type, part_type, path_type
 from keyplan.engines.mongodb.values import ID, Slot, encoder
 from keyplan.errors import UnsupportedError
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
-from keyplan.model.pattern import Condition, Literal, Path, Term
+from keyplan.model.pattern import Condition, Literal
 from keyplan.model.types import Type
-from keyplan.model.values import truncated_type
 from keyplan.plan.design import Design, Structure
-from keyplan.plan.view import COPIES, COUNT, Embed, Measure, Part, View
+from keyplan.plan.view import COUNT, Embed, Part, View
 
 HERE = "_row"
 """The field that says that a parent's row is there, where no column does."""
@@ -418,54 +418,3 @@ def _condition(view: View, slot: Slot, condition: Condition) -> dict[str, Any]:
     if condition.op != "=" or condition.cut or len(values) != 1:
         raise UnsupportedError(f"view '{view.name}': a partial index cannot have the condition '{condition}'")
     return {"$eq": encoder(slot)(values[0])}
-
-
-def path_type(model: Model, entity: str, path: str) -> tuple[Type, bool]:
-    """The type of a path, and whether it can be missing in an entry."""
-    own = model.entities[entity].columns.get(path)
-    if own is not None:
-        return own.type, own.optional
-    if path.endswith(f".{EXPIRES}"):
-        return Type("timestamp"), True
-    return model.column(entity, model.resolve(entity, path)).type, True
-
-
-def part_type(model: Model, entity: str, part: Part) -> Type:
-    """The type of a key part's values."""
-    if part.ways > 1 or part.cut == COPIES:
-        return Type("int")
-    if part.cut == "words" or part.or_missing:
-        return Type("string")
-    type, _ = path_type(model, entity, part.path)
-    if part.cut == "each":
-        assert type.of is not None
-        return type.of
-    return truncated_type(type, part.cut) if part.cut else type
-
-
-def measure_type(model: Model, entity: str, measure: Measure) -> Type:
-    """The type of a kept aggregate; of a product of decimals, all digits after the point."""
-    if measure.how == "count" or measure.term is None:
-        return Type("int")
-    return term_type(model, entity, measure.term)
-
-
-def term_type(model: Model, entity: str, term: Term) -> Type:
-    if term.path is not None:
-        return path_type(model, entity, str(Path(*term.path)))[0]
-    if term.left is None or term.right is None:
-        if isinstance(term.number, float):
-            return Type("float")
-        exponent = getattr(term.number, "as_tuple", lambda: None)()
-        return Type("int") if exponent is None else Type("decimal", scale=max(0, -int(exponent.exponent)))
-    left, right = term_type(model, entity, term.left), term_type(model, entity, term.right)
-    if "float" in (left.kind, right.kind):
-        return Type("float")
-    if left.kind == right.kind == "int":
-        return Type("int")
-    return Type("decimal", scale=left.scale + right.scale if term.op == "*" else max(left.scale, right.scale))
-
-
-def own_fields(place: Place, paths: Sequence[str]) -> list[str]:
-    """The fields that a projection names for these paths."""
-    return [place.slots[path].field for path in paths]

@@ -58,7 +58,7 @@ class PackedReader(EmbeddedReader):
         )
         downs = [part.descending for part in place.parts[self._roots :]]
         self._downs = downs if any(downs) else None
-        if {*(slot.field for slot in takes)} >= {slot.field for slot in place.stored}:
+        if {slot.field for slot in (*takes, *place.own_key)} >= {slot.field for slot in place.stored}:
             self._projection = None  # the document as it is: to pick fields out of elements takes the server longer
 
     def ask(self, spans: Sequence[Span], limit: int | None, *, strong: int) -> list[Ask]:

@@ -1,8 +1,8 @@
 """Aggregation pipelines for the aggregates of a model, over the documents of a design.
 
 The store answers an aggregate from kept sums or from the rows that an index finds. Who wants to ask the server itself,
-in mongosh or from a dashboard, takes these: they begin at the home of the rows, unwind what is embedded, look up what
-lies behind references and is not copied, and group.
+in mongosh or from a dashboard, takes these: they begin at the home of the rows, unwind what is embedded or packed, look
+up what lies behind references and is not copied, and group.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _Maker:
         self.root = self.places.places[view, ()]
         early = [c for c in pattern.where if not self._needs_lookup(c)]
         late = [c for c in pattern.where if c not in early]
-        if self.place.at:
+        if self.place.array:
             # What the parent's own fields decide is tested before its array is taken apart, so that an index helps.
             outside = [c for c in early if self._is_outside(c.path)]
             self._match(outside)
@@ -125,7 +125,9 @@ class _Maker:
 
     def _is_outside(self, path: Path) -> bool:
         held = self._held(path)
-        return held is not None and (held[0] is self.root or held[1].field.partition(".")[0] == ID)
+        if held is None:
+            return False
+        return (held[0] is self.root and not self.root.packed) or held[1].field.partition(".")[0] == ID
 
     def _needs_lookup(self, condition: Condition) -> bool:
         return self._held(condition.path) is None
@@ -135,7 +137,7 @@ class _Maker:
         held = self._held(path)
         if held is not None:
             place, slot = held
-            inside = place.at and place is self.place and slot.field.partition(".")[0] != ID
+            inside = place.array and place is self.place and slot.field.partition(".")[0] != ID
             return f"{self.place.array}.{slot.field}" if inside else slot.field
         if not path.roles:
             raise _NoPipelineError(f"'{path}' is computed; ask the store")
@@ -154,6 +156,8 @@ class _Maker:
         if at:
             raise _NoPipelineError(f"rows of '{entity}' are embedded; ask the store")
         target = self.places.places[view, ()]
+        if target.packed:
+            raise _NoPipelineError(f"rows of '{entity}' are packed; ask the store")
         if roles in self.joined:
             return self.joined[roles], target
         owner = self.model.entity_at(self.pattern.entity, roles[:-1])
@@ -183,7 +187,7 @@ class _Maker:
 
     def _match(self, conditions: Sequence[Condition]) -> None:
         """One stage; conditions on the first parts of a compound `_id` become a range of it."""
-        parts = [part.slot.field for part in self.root.parts]
+        parts = [slot.field for slot in self.root.root_key]
         keyed: Document = {}
         tests = []
         for condition in conditions:

@@ -53,7 +53,7 @@ def _choice(model: Model, design: Design, place: Place) -> Choice:
     because = [f"{scores[best] / total:.0%} of the calls that come to it fix '{best}'"]
     better = [name for name in refused if scores[name] > scores[best]]
     because += [f"{scores[name] / total:.0%} fix '{name}', but it {refused[name]}" for name in sorted(better)]
-    slots = [part.slot for part in place.parts] if best == ID else [_slot(place, best)]
+    slots = list(place.root_key) if best == ID else [_slot(place, best)]
     key: Document = {best: 1}
     if slots and slots[0].type.kind in GROWING:
         key = {best: "hashed"}
@@ -133,7 +133,8 @@ def _fixed_rates(model: Model, design: Design, place: Place) -> list[tuple[float
 def _fixed(place: Place, search: Search) -> set[str]:
     equal = {str(condition.path) for condition in search.given if condition.op in ("=", "in") and not condition.cut}
     fields = {slot.field for path, slot in place.slots.items() if path in equal and slot.field.partition(".")[0] != ID}
-    parts = [part.slot for part in place.parts]
+    fields = set() if place.packed else fields  # of entries inside an array there is no shard key
+    parts = place.root_key
     # A range of compound `_id`s lies in few chunks, unless they are hashed because their first part grows.
     whole = bool(parts) and all(slot.path in equal for slot in parts)
     if whole or (parts and parts[0].path in equal and parts[0].type.kind not in GROWING):

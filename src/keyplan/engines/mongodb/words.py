@@ -7,7 +7,7 @@ from typing import Any
 
 from keyplan.engines.base import Access
 from keyplan.engines.mongodb.bounds import id_range
-from keyplan.engines.mongodb.layout import Index, Place, layout, owner_slot
+from keyplan.engines.mongodb.layout import Index, Layout, Place, layout, owner_slot, part_name
 from keyplan.engines.mongodb.script import Parameter, plain
 from keyplan.engines.mongodb.values import ID, Document, Slot, encoder
 from keyplan.model.model import Model
@@ -15,6 +15,7 @@ from keyplan.model.pattern import Ago, Condition, Literal, Now, Operand, Outer, 
 from keyplan.model.types import Type
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Search
+from keyplan.plan.view import Part
 
 WIDTH = 96
 _ANY = Slot("", "", Type("string"))
@@ -23,19 +24,80 @@ _COMPARE = {"=": "$eq", "<": "$lt", "<=": "$lte", ">": "$gt", ">=": "$gte", "in"
 
 def words(model: Model, design: Design, search: Search) -> str:
     """The find that a search comes to. Conditions that are tested here are named behind it."""
-    return _Find(model, design, search).text()
+    return _find(model, design, search).text()
 
 
 def access(model: Model, design: Design, search: Search, *, many: bool) -> Access:
     """The collection and method, the filter, and the index."""
-    find = _Find(model, design, search)
+    find = _find(model, design, search)
     operation = "find" if find.ranged or many else "findOne"
     return Access(operation, find.shown(find.filter), find.index.name if find.index is not None else "_id")
 
 
+def _find(model: Model, design: Design, search: Search) -> _Find | _PackedFind:
+    places = layout(model, design)
+    place = places.places.get((search.view, search.at))
+    return _PackedFind(place, search) if place is not None and place.packed else _Find(places, search)
+
+
+class _PackedFind:
+    """Documents by their partitions, whose entries are cut out here."""
+
+    index = None
+
+    def __init__(self, place: Place, search: Search) -> None:
+        self.place = place
+        self.search = search
+        self.ranged = False
+        """Several documents are read."""
+        values = [self._part(part) for part in place.view.partition]
+        slots = place.root_key
+        key: Any = values[0]
+        if len(slots) > 1:
+            key = {slot.field.partition(".")[2]: value for slot, value in zip(slots, values, strict=True)}
+        self.filter: Document = {ID: {"$in": [key, Parameter("…")]} if self.ranged else key} if search.given else {}
+
+    def _part(self, part: Part) -> Any:
+        """The value of a part of the `_id`, or the first of several."""
+        if part.ways > 1:
+            return Parameter(f":{part_name(part).replace(' ', '_')}")
+        some = [one for one in self.search.given if str(one.path) == part.path]
+        same = next((one for one in some if one.cut == part.cut and one.op in ("=", "in")), None)
+        if same is not None:
+            self.ranged = self.ranged or same.op == "in"
+            return _value(_ANY, same.operands[0])
+        self.ranged = self.ranged or not any(one.op == "=" and one.cut is None for one in some)
+        value = plain(_value(_ANY, some[0].operands[0])) if some else "…"
+        return Parameter(f"{part.cut}({value})")
+
+    def text(self) -> str:
+        place, search = self.place, self.search
+        taken = {slot.field for slot in (*(place.slots[path] for path in search.takes), *place.own_key)}
+        told = [self.shown(self.filter)]
+        if not {slot.field for slot in place.stored} <= taken:
+            inside = sorted(name for name in taken if name.partition(".")[0] != ID)
+            told.append(self.shown({f"{place.array}.{name}": 1 for name in inside}))
+        many = self.ranged or not self.filter
+        text = f"db.{place.collection}.{'find' if many else 'findOne'}({', '.join(told)})"
+        text = "\n".join(wrap(text, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False))
+        if many:
+            text += '\n  .hint("_id_")'
+        own = {part.slot.path for part in place.parts[len(place.root_key) :]}
+        cut = [one for one in search.given if str(one.path) in own]
+        of = f" with {' and '.join(map(_plain, cut))}" if cut else ""
+        text += f"\n// then the '{place.array}' of each document{of}"
+        if search.order:
+            text += f", by {', '.join(f'{one.path} desc' if one.descending else str(one.path) for one in search.order)}"
+        if search.filter:
+            text += f"\n// then tested on each row: {' and '.join(map(_plain, search.filter))}"
+        return text
+
+    def shown(self, document: Document) -> str:
+        return plain(document, bare=True)
+
+
 class _Find:
-    def __init__(self, model: Model, design: Design, search: Search) -> None:
-        places = layout(model, design)
+    def __init__(self, places: Layout, search: Search) -> None:
         self.search = search
         self.index: Index | None = places.indexes.get(search.view)
         place = self.index.place if self.index is not None else places.places[search.view, ()]
