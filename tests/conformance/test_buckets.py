@@ -93,13 +93,20 @@ def test_every_size_of_partitions_answers_the_same(pairs: list[Pair]) -> None:
 
 
 def test_partitions_with_a_size_are_cut_by_time(pairs: list[Pair]) -> None:
-    assert not bucketed(pairs[0].store)
+    assert not [view for view in bucketed(pairs[0].store) if not view.packed]
     cuts = {part.cut for pair in pairs[1:] for view in bucketed(pair.store) for part in view.partition if part.cut}
     nodes = [plan.node for pair in pairs[1:] for plan in pair.store.design.plans.values()]
     by_directory = [node for node in nodes if isinstance(node, Drive) and isinstance(node.outer, Search)]
     if len(pairs) > 1:
         assert len(cuts) > 1
         assert by_directory
+
+
+def test_an_engine_that_packs_does_so_here(pairs: list[Pair]) -> None:
+    """So that the first test above runs on packed readings, too."""
+    for pair in pairs:
+        packs = any(kind.packs for kind in pair.store._core.engine.kinds.values())
+        assert packs == any(view.packed for view in pair.store.design.views.values())
 
 
 def play(pair: Pair, chance: random.Random) -> None:

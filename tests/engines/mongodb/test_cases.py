@@ -139,11 +139,27 @@ def test_the_number_of_comments_is_counted_when_it_is_asked_for_rarely() -> None
 # sensors
 
 
-def test_readings_lie_together_under_their_sensor_and_time() -> None:
+def packed(design: Design, entity: str) -> list[list[str]]:
+    """The partitions of the entity's packed views."""
+    found = (view for view in design.views.values() if view.packed and view.entity == entity)
+    return [[str(part) for part in view.partition] for view in found]
+
+
+def test_readings_of_an_hour_are_one_document_for_who_wants_a_week_of_them() -> None:
+    """The newest ones, whenever they were, are still found in the order of the home's key."""
     _, design = designed("sensors")
     view, at = design.homes["Reading"]
     assert (at, [str(part) for part in design.views[view].parts]) == ((), ["sensor", "at"])
     assert requests(design, "readings_between") == 1
+    assert packed(design, "Reading") == [["sensor", "hour(at)"]]
+    steps = [str(step["view"]) for step in design.plans["by_hour"].steps if step["op"] == "query"]
+    assert [design.views[name].packed for name in steps] == [True]
+    assert design.plans["by_hour"].figures.units["documents"] == pytest.approx(169)
+
+
+def test_readings_of_an_hour_are_not_packed_for_who_asks_once_an_hour() -> None:
+    _, design = designed("sensors", ("rate: 50/s\n    p99: 200ms", "rate: 1/h\n    p99: 200ms"))
+    assert packed(design, "Reading") == []
 
 
 # a social network
@@ -236,3 +252,66 @@ def test_documents_hold_the_computed_value_that_an_index_over_them_tests() -> No
     design = keyplan.design(model, "mongodb")
     assert [str(c.path) for view in design.views.values() if view.kind == "index" for c in view.where] == ["n"]
     assert "n" in design.views[design.homes["Bee"][0]].holds
+
+
+# packing by itself
+
+METERS = """
+keyplan: 1
+name: meters
+{targets}
+entities:
+  Meter: {{ count: 1k, fields: {{ meter_id: "int, key", name: string(20) }} }}
+  Reading:
+    count: {readings}
+    key: [meter, at]
+    {ttl}
+    fields:
+      meter: Meter, as readings
+      at: timestamp
+      value: decimal(2)
+      note: string({note})
+patterns:
+  day: {{ find: Reading, where: "meter = :meter and day(at) = :day", order: at, page: 2000, rate: {reads} }}
+  one: {{ find: Reading, where: "meter = :meter and at = :at", rate: 1/s }}
+writes:
+  report: {{ create: Reading, rate: {writes} }}
+"""
+
+
+def packed_by(
+    *,
+    readings: str = "100M",
+    reads: str = "50/s",
+    writes: str = "15/s",
+    ttl: str = "ttl: 70d",
+    note: int = 20,
+    targets: str = "",
+) -> list[str] | None:
+    """How the readings are cut into documents, if they are; their partition."""
+    text = METERS.format(readings=readings, reads=reads, writes=writes, ttl=ttl, note=note, targets=targets)
+    design = keyplan.design(keyplan.parse_model(text), "mongodb")
+    found = [view for view in design.views.values() if view.packed and view.entity == "Reading"]
+    return [str(part) for part in found[0].partition] if found else None
+
+
+def test_readings_that_are_read_by_the_day_are_documents_of_an_hour() -> None:
+    assert packed_by() == ["meter", "hour(at)"]
+    assert packed_by(ttl="") == ["meter", "hour(at)"]
+
+
+def test_readings_that_are_rarely_read_or_come_all_the_time_are_documents_of_their_own() -> None:
+    assert packed_by(reads="1/h") is None
+    assert packed_by(writes="15k/s") is None
+
+
+def test_how_long_the_time_of_a_document_is_follows_from_reads_and_writes() -> None:
+    large = "targets: { mongodb: { packed_bytes: 8MB } }"
+    assert packed_by(targets=large) == ["meter", "day(at)"]
+    assert packed_by(targets=large, reads="5/s") == ["meter", "hour(at)"]
+    assert packed_by(targets=large, writes="50/s") == ["meter", "hour(at)"]
+
+
+def test_the_largest_document_stays_within_the_target() -> None:
+    assert packed_by(note=500) is None
+    assert packed_by(note=500, targets="targets: { mongodb: { packed_bytes: 1MB } }") == ["meter", "hour(at)"]
