@@ -157,8 +157,11 @@ def same(expected: Any, found: Any) -> bool:
 
 @pytest.mark.parametrize("name", ["shop", "sensors"])
 def test_pipelines_answer_as_the_patterns_do(name: str, server: Harness) -> None:
-    model, design = example(name)
-    url = server.url()
+    compare_pipelines(*example(name), server.url())
+
+
+def compare_pipelines(model: Model, design: Design, url: str) -> None:
+    """Runs the pipelines of a design over rows of its own, and compares the answers with the reference."""
     keyplan.apply(model, url, design=design)
     clock = Clock()
     reference = Database(model, clock)

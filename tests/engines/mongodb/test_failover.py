@@ -13,7 +13,9 @@ import pytest
 import keyplan
 from keyplan.errors import KeyplanError, ThrottledError, UnavailableError, UncertainError
 from tests.engines.fetch import FetchError
+from tests.engines.mongodb.packing import packed_design
 from tests.engines.mongodb.server import Server
+from tests.naive import Extras
 
 MODEL = keyplan.parse_model("""
 keyplan: 1
@@ -84,10 +86,13 @@ class Writer(threading.Thread):
 
 
 @pytest.mark.timeout(240)
-def test_the_primary_killed_under_writes(server: Server) -> None:
-    url = server.url_of("bank")
-    keyplan.apply(MODEL, url)
-    with keyplan.open(MODEL, url) as store:
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_primary_killed_under_writes(server: Server, packed: bool) -> None:
+    """Once with a document per row, and once with all rows of an entity in two documents, where the writers meet."""
+    url = server.url_of(f"bank_{packed}")
+    design = packed_design(MODEL, Extras(packed_homes=True)) if packed else keyplan.design(MODEL, "mongodb")
+    keyplan.apply(MODEL, url, design=design)
+    with keyplan.open(MODEL, url, design=design) as store:
         for number in range(WRITERS):
             store.open_account(number=number)
         writers = [Writer(store, number) for number in range(WRITERS)]

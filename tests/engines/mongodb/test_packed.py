@@ -103,5 +103,4 @@ def test_designs_with_packed_views_answer_as_the_reference(
 
 def test_some_designs_pack(mongodb: Harness) -> None:
     """As above."""
-    print(CHOSEN)
     assert len(CHOSEN) > EXAMPLES / 10, CHOSEN

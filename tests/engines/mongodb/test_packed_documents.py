@@ -12,14 +12,16 @@ from pymongo.errors import WriteError
 import keyplan
 from keyplan.engines import get_engine
 from keyplan.engines.mongodb.layout import layout
-from keyplan.errors import ConflictError, DesignMismatchError
+from keyplan.errors import ConflictError, DesignMismatchError, StorageError
 from keyplan.model.load import parse_model
 from keyplan.plan.view import Part, View
 from keyplan.store.store import Store
 from tests.conformance.pair import Clock
 from tests.engines.harness import Harness
-from tests.engines.mongodb.packing import MODEL, documents, hours_of, in_hours
+from tests.engines.mongodb.packing import MODEL, documents, hours_of, in_hours, packed_design
+from tests.engines.mongodb.test_emit import compare_pipelines, database, described, example, run_script
 from tests.engines.mongodb.test_explain import Recorder, check, explained
+from tests.naive import Extras
 
 NOON = datetime(2052, 5, 15, 12, tzinfo=UTC)
 TEXT = """
@@ -232,9 +234,29 @@ def test_another_layout_is_refused(mongodb: Harness) -> None:
     assert keyplan.apply(MODEL, url, design=hours_of(MODEL)) is not None
 
 
-def test_emitted_text_says_the_same(mongodb: Harness) -> None:
-    engine = get_engine("mongodb")
-    text = engine.emit(MODEL, hours_of(MODEL), "mongosh")["meters.mongosh.js"]
-    assert '"rows": {' in text
-    schema = engine.emit(MODEL, hours_of(MODEL), "json-schema")["meters.Reading.schema.json"]
-    assert '"hour_at"' in schema
+def test_what_is_emitted_makes_what_apply_makes(mongodb: Harness) -> None:
+    design = hours_of(MODEL)
+    url, other = mongodb.url(), mongodb.url()
+    keyplan.apply(MODEL, url, design=design)
+    run_script(keyplan.emit(MODEL, design, "mongosh")["meters.mongosh.js"], database(other))
+    made = described(database(other))
+    assert made == described(database(url))
+    assert set(made) == {"Reading"}
+    assert "sh.shardCollection" in keyplan.emit(MODEL, design, "mongosh")["meters.sharding.js"]
+
+
+def test_pipelines_take_packed_rows_apart(mongodb: Harness) -> None:
+    model, _ = example("sensors")
+    compare_pipelines(model, packed_design(model, Extras(packed_homes=True)), mongodb.url())
+
+
+def test_a_document_over_16_mb(mongodb: Harness) -> None:
+    """What does not fit is refused, and nothing of it is there."""
+    model = parse_model(TEXT.replace("value: int, default 0", "value: 'text(100, max 12MB)'"))
+    with in_hours(mongodb.url(), model, clock=Clock()) as store:
+        half = "x" * 9_000_000
+        store.report(meter=1, at=moment(0), value=half)
+        for write in (store.report, store.replace):
+            with pytest.raises(StorageError, match="16 MB"):
+                write(meter=1, at=moment(1), value=half)
+        assert len(list(store.span.all(meter=1, start=moment(0), end=moment(59)))) == 1
