@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from keyplan.engines import BUILTIN, get_engine
 from keyplan.engines.work import Work
 from keyplan.model.load import parse_model
 from keyplan.model.model import Model
+from keyplan.model.pattern import Traffic
 from keyplan.plan.lockfile import lock_text, read_lock
 from tests.strategies.design import proof, timed_problems
 from tests.unit.design.exhaustive import cost_table, restricted, some_views
@@ -57,6 +60,17 @@ def test_values_are_as_large_as_they_may_be() -> None:
         assert size <= 400 * 1024
         # A sensor's readings of all time are too much for a value; those of an hour are not.
         assert [part.cut for part in view.partition if part.cut] == ["hour"] or "at" in map(str, view.partition)
+
+
+def test_every_length_of_time_that_is_small_enough_is_a_candidate() -> None:
+    """What is written into a large value may walk over it, and many small ones take many reads: the program decides."""
+    rarer = replace(MODEL.entities["Reading"], count=10e6)
+    report = replace(MODEL.writes["report"], traffic=Traffic(0.3))
+    model = replace(MODEL, entities={**MODEL.entities, "Reading": rarer}, writes={"report": report})
+    views = build_problem(model, PackingEngine()).problem.views.values()
+    cuts = {part.cut for view in views if view.packed for part in view.partition if part.cut}
+    assert {"day", "hour"} <= cuts
+    assert "year" not in cuts
 
 
 def test_a_read_takes_whole_values() -> None:
