@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
@@ -68,11 +68,12 @@ def _structures(document: Document) -> list[str]:
     rows = []
     for structure in document["structures"]:
         title = f"{structure['kind']} {structure['name']}"
-        shared = len(structure["views"]) != 1
+        tags_of = structure["settings"].get("tags", {})
+        shared = len(structure["views"]) != 1 or any("embeds" in tags for tags in tags_of.values())
         if shared:
             rows.append([title, *[""] * (len(head) - 1)])
-        for view in structure["views"]:
-            tags = structure["settings"].get("tags", {}).get(view["name"], {})
+        for view in sorted(structure["views"], key=lambda view: not view["rows"]):  # what is empty as a rule, last
+            tags = tags_of.get(view["name"], {})
             partition, sort = (_parts(view[side], view["entity"], tags.get(side)) for side in ("partition", "sort"))
             whole = _parts([*view["partition"], *view["sort"]], view["entity"], tags.get("sort"))
             rows.append(
@@ -85,8 +86,21 @@ def _structures(document: Document) -> list[str]:
                     _cost(view["cost"], unit),
                 ]
             )
+            if "embeds" in tags:  # rows of their own under the same partition
+                for entity, key, holds in _embedded(view["embeds"], tags):
+                    rows.append([f"    {entity}", partition, key, holds, *[""] * (len(head) - 4)])
     wrapped = "partition sort key holds"
     return [*table(head, rows, right=f"rows size {_cost_title(unit)}", wrap=wrapped), ""]
+
+
+def _embedded(embeds: Sequence[Document], tags: Document, above: str = "") -> Iterator[tuple[str, str, str]]:
+    """The entities whose rows lie with their parent's, how their keys go on from its key, and what they hold."""
+    for embed in embeds:
+        role, entity = f"{above}.{embed['role']}".removeprefix("."), embed["entity"]
+        key = _parts(embed["sort"], entity, f"{tags['sort']}#{tags['embeds'][role]}")
+        copies = [_short(path, entity) for path in embed["holds"] if _is_copy(path, embed)]
+        yield entity, key, " + ".join(["all", *copies])
+        yield from _embedded(embed["embeds"], tags, role)
 
 
 def _count(rows: float) -> str:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import ceil
 
 from keyplan.design.computed import computed_of
 from keyplan.design.needs import Need, dangling, dependents, is_generated, whole_row
 from keyplan.design.statistics import Statistics
-from keyplan.engines.base import Kind
+from keyplan.engines.base import Kind, composed_keys
 from keyplan.engines.work import CostModel
 from keyplan.model.entity import EXPIRES, Role
 from keyplan.model.model import Model, path_of
@@ -42,12 +43,17 @@ class Kept:
     """Own columns, those of the entity's key left out, that decide under which keys a row stands."""
     copies: tuple[Path, ...]
     key_copies: bool
-    composing: frozenset[str]
-    """Paths that the engine's own views over this one are keyed by."""
+    composed: tuple[frozenset[str], ...]
+    """Paths that each key is composed of under which the engine's own views over this one have the row."""
     groups: bool
     unique: bool
     many: float
     """Entries per row: more than one where it is one for each of several values."""
+
+    @cached_property
+    def composing(self) -> frozenset[str]:
+        """Paths that the engine's own views over this one compose their keys of."""
+        return frozenset().union(*self.composed)
 
 
 @dataclass(frozen=True)
@@ -202,7 +208,7 @@ class WriteCalls:
             columns = self._columns(write)
             if any(some & columns for some in self.watches[of.entity].values()):
                 return True
-            return any(self._depends(one, columns) for one in kept)
+            return any(self._depends(one, columns, {*write.sets, *self.model.entities[of.entity].key}) for one in kept)
         if self.watches[of.entity]:
             return True
         if write.kind == "delete":
@@ -213,9 +219,9 @@ class WriteCalls:
             for one in kept
         )
 
-    def _depends(self, one: Kept, columns: set[str]) -> bool:
+    def _depends(self, one: Kept, columns: set[str], given: set[str]) -> bool:
         """Whether an update of these columns has to know the row that an entry belongs to."""
-        if columns & one.composing:
+        if any(columns & paths and not paths <= given for paths in one.composed):
             return True
         roles = self.model.entities[one.entity].roles
         pointing = {column for path in one.copies for column in roles[path.roles[0]].columns}
@@ -397,13 +403,6 @@ def _kept(model: Model, view: View, views: Sequence[View], kinds: Mapping[str, K
             terms = {str(path) for measure in view.measures for path in term_paths(measure.term)}
         paths = [path_of(text, model, entity) for text in dict.fromkeys((*holds, *sorted(decides | terms)))]
         copies = tuple(path for path in paths if path.roles)
-        over = [
-            other
-            for other in views
-            if other.base == view.name and other.entity == entity and kinds[other.kind].composed
-        ]
-        composing = {path for other in over for part in other.parts for path in (part.path, *part.also) if path}
-        composing |= {str(condition.path) for other in over for condition in other.where}
         many = 1.0
         for part in view.parts if not at else ():
             many *= part.ways if part.cut == COPIES else 1
@@ -415,7 +414,7 @@ def _kept(model: Model, view: View, views: Sequence[View], kinds: Mapping[str, K
             frozenset(text for text in decides | terms if text in here.columns and text not in here.key),
             copies,
             any(str(path) in decides | terms for path in copies),
-            frozenset(composing),
+            composed_keys(views, kinds, view.name, entity),
             bool(view.measures) and not at,
             view.unique and not at,
             many,

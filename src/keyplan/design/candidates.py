@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import combinations, islice
+from functools import partial
+from itertools import combinations, islice, product
 
 from keyplan.design.computed import is_holdable, is_keyable
 from keyplan.design.counters import counters
@@ -26,6 +27,8 @@ from keyplan.plan.view import Embed, Part, View
 MOST_SETS = 24
 """Equality sets kept per entity when closing under intersection."""
 MOST_CHAINS = 12
+MOST_ORDERS = 6
+"""Combinations of orders that the children of several roles are tried in."""
 SMALL_BYTES = 100_000
 """An entity whose rows take up less may be kept in one partition and read whole."""
 
@@ -64,7 +67,7 @@ class Candidates:
         for entity, wants in per_entity.items():
             self._homes(entity)
             self._guards(entity, wants)
-            self._embeds(entity, wants)
+            self._embeds(entity, per_entity)
             shapes = self._shapes(entity, wants)
             for shape in shapes:
                 self._contents(shape, wants)
@@ -430,9 +433,9 @@ class Candidates:
 
     # children with their parents
 
-    def _embeds(self, entity: str, needs: list[Need]) -> None:
+    def _embeds(self, entity: str, per_entity: Mapping[str, list[Need]]) -> None:
         """Homes that keep the children of the trees that needs ask for; every union of roles asked for together."""
-        model = self.model
+        model, needs = self.model, per_entity[entity]
         sets: dict[tuple[str, ...], None] = {}
         for need in needs:
             roles = tuple(sorted({tree.role for tree in need.trees if "." not in tree.role}))
@@ -448,28 +451,45 @@ class Candidates:
         parts = tuple(Part(column) for column in here.key)
         for kind in self.own:
             for roles in sets if kind.embeds else ():
-                for copied in (False, True):
-                    embeds = tuple(self._embed(kind, entity, role, needs, copied) for role in roles)
-                    holds = held_paths(model, entity, {*here.stored, *(copies if copied else ())})
-                    partition, sort = (parts, ()) if kind.partitioned else ((), parts)
-                    self._add(View("", entity, kind.name, partition, sort, holds, embeds))
+                orders = [self._child_orders(kind, entity, role, per_entity) for role in roles]
+                for sorts in islice(product(*orders), MOST_ORDERS):
+                    for copied in (False, True):
+                        embeds = tuple(map(partial(self._embed, entity, needs, copied), roles, sorts))
+                        holds = held_paths(model, entity, {*here.stored, *(copies if copied else ())})
+                        partition, sort = (parts, ()) if kind.partitioned else ((), parts)
+                        self._add(View("", entity, kind.name, partition, sort, holds, embeds))
 
-    def _embed(self, kind: Kind, entity: str, name: str, needs: list[Need], copied: bool) -> Embed:
-        """The children under their parent, in the order that is asked for; inside one value there is none to keep."""
+    def _child_orders(
+        self, kind: Kind, entity: str, name: str, per_entity: Mapping[str, list[Need]]
+    ) -> list[tuple[Part, ...]]:
+        """The orders that children may have under their parent: as they are asked for with it or on their own, or by
+        their key. Inside one value there is none to keep."""
+        role = self.model.entities[entity].roles[name]
+        wanted: list[list[Path]] = []
+        if not kind.one_value:
+            for need in per_entity[entity]:
+                wanted += ([term.path for term in tree.select.order] for tree in need.trees if tree.role == name)
+            for need in per_entity[role.entity]:
+                equal = {str(c.path): c.path for c in need.given if c.op == "=" and c.cut is None}
+                if set(role.columns) <= equal.keys():
+                    first = [path for text, path in sorted(equal.items()) if text not in role.columns]
+                    wanted.append(first + [term.path for term in need.order])
+        rest = [column for column in self.model.entities[role.entity].key if column not in role.columns]
+        found: dict[tuple[Part, ...], None] = {}
+        for paths in (*wanted, []):
+            # A row that lacks a part of the key would have no entry at all.
+            order = [str(path) for path in paths if not path.roles and self._always_there(role.entity, path)]
+            found[tuple(Part(column) for column in dict.fromkeys((*order, *rest)))] = None
+        return list(found)
+
+    def _always_there(self, entity: str, path: Path) -> bool:
+        column = self.model.column(entity, path)
+        return not column.optional and column.computed is None
+
+    def _embed(self, entity: str, needs: list[Need], copied: bool, name: str, sort: tuple[Part, ...]) -> Embed:
+        """The children under their parent."""
         role = self.model.entities[entity].roles[name]
         child = self.model.entities[role.entity]
-        order: tuple[Part, ...] = ()
-        for need in needs:
-            for tree in need.trees:
-                if tree.role == name and tree.select.order and not kind.one_value:
-                    # A row that lacks a part of the key would have no entry at all.
-                    order = tuple(
-                        Part(str(term.path))
-                        for term in tree.select.order
-                        if not (term.path.roles or self.model.column(role.entity, term.path).optional)
-                    )
-        rest = tuple(Part(column) for column in child.key if column not in role.columns)
-        sort = (*order, *(part for part in rest if part not in order))
         copies: set[str] = set()
         for need in needs:
             for tree in need.trees:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from keyplan.design.cheapest import cheapest
@@ -38,30 +39,88 @@ def whole_groups(pattern: Pattern) -> tuple[str, Pattern] | None:
     return f"write {text}", replace(pattern, where=where)
 
 
+def lasting_values(model: Model, design: Design, entity: str) -> set[str]:
+    """Columns of an upserted entity that decide where its entries lie and that nobody but an upsert changes.
+
+    A reading that is sent twice has the same time both times: said to be `immutable`, it need not be looked up before.
+    """
+    here = model.entities[entity]
+    used = {part.path for view in design.views.values() if view.entity == entity for part in view.parts}
+    changed = {
+        column
+        for write in model.writes.values()
+        if write.entity == entity and write.kind in ("update", "change")
+        for column in (*write.sets, *write.adds)
+    }
+    return {
+        name
+        for name in used & set(here.stored)
+        if name not in here.key and name not in changed and not here.columns[name].immutable
+    }
+
+
+def _with_immutable(model: Model, entity: str, columns: set[str]) -> Model:
+    here = model.entities[entity]
+    fields = {here.columns[name].field for name in columns}
+    changed = replace(
+        here,
+        fields={name: replace(one, immutable=one.immutable or name in fields) for name, one in here.fields.items()},
+        columns={name: replace(one, immutable=one.immutable or name in columns) for name, one in here.columns.items()},
+    )
+    return replace(model, entities={**model.entities, entity: changed})
+
+
 def cost_with(model: Model, engine: Engine, pattern: Pattern) -> float | None:
     """What the whole design would cost with another form of one pattern; None if that is not served."""
-    changed = replace(model, patterns={**model.patterns, pattern.name: pattern})
-    built, solution = cheapest(changed, engine)
-    if solution is None or pattern.name in built.unserved:
+    return _cost(replace(model, patterns={**model.patterns, pattern.name: pattern}), engine, pattern.name)
+
+
+def _cost(model: Model, engine: Engine, name: str) -> float | None:
+    built, solution = cheapest(model, engine)
+    if solution is None or name in built.unserved:
         return None
     return solution.value - carried(built.problem, set(solution.chosen))
 
 
 def hints(model: Model, engine: Engine, design: Design) -> list[Finding]:
-    """A note per dear pattern that a milder form would make much cheaper."""
-    found = []
+    """A note per dear pattern or write that a milder form would make much cheaper."""
     objective = design.objective
     now = objective.value - objective.carrying
+    return [*_of_patterns(model, engine, design, now), *_of_upserts(model, engine, design, now)]
+
+
+def _of_patterns(model: Model, engine: Engine, design: Design, now: float) -> Iterator[Finding]:
     for name, plan in design.plans.items():
         pattern = model.patterns[name]
         milder = whole_groups(pattern)
-        share = plan.figures.cost * pattern.traffic.rate * objective.per_second
+        share = plan.figures.cost * pattern.traffic.rate * design.objective.per_second
         if milder is None or share < WORTH * now:
             continue
         value = cost_with(model, engine, milder[1])
         if value is not None and value < now * (1 - WORTH):
             message = f"it reads {plan.figures.rows:.3g} rows at each call, because its range is finer than its groups"
-            fix = f"{milder[0]}: the whole design would cost {value:.4g} {objective.unit} instead of "
-            figures = {"cost": now, "would_cost": value}
-            found.append(Finding("note", f"patterns.{name}", message, f"{fix}{now:.4g}", figures, pattern.line))
-    return found
+            yield _told(f"patterns.{name}", message, milder[0], now, value, design, pattern.line)
+
+
+def _of_upserts(model: Model, engine: Engine, design: Design, now: float) -> Iterator[Finding]:
+    for name, plan in design.writes.items():
+        write = model.writes[name]
+        columns = lasting_values(model, design, write.entity) if write.kind == "upsert" else set()
+        share = plan.figures.cost * write.traffic.rate * design.objective.per_second
+        if not columns or share < WORTH * now:
+            continue
+        value = _cost(_with_immutable(model, write.entity, columns), engine, name)
+        if value is not None and value < now * (1 - WORTH):
+            names = " and ".join(f"'{column}'" for column in sorted(columns))
+            message = f"an upsert may bring another {names} for a row that is there, which its entries then follow"
+            fix = f"mark {names} of '{write.entity}' immutable, if it is always the same for the same key"
+            yield _told(f"writes.{name}", message, fix, now, value, design, write.line)
+
+
+def _told(path: str, message: str, fix: str, now: float, value: float, design: Design, line: int) -> Finding:
+    fix = f"{fix}: the whole design would cost {_short(value)} {design.objective.unit} instead of {_short(now)}"
+    return Finding("note", path, message, fix, {"cost": now, "would_cost": value}, line)
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"

@@ -11,18 +11,19 @@ from math import ceil
 
 from keyplan.design.computed import computed_of
 from keyplan.design.facts import Facts
+from keyplan.design.flows import Flows
 from keyplan.design.match import child_view
 from keyplan.design.needs import Need, dangling, dependents, is_generated, row_of_role, whole_row
 from keyplan.design.required import is_exact, is_home
 from keyplan.design.statistics import ASSUMED_WORDS, Statistics
 from keyplan.design.upkeep import Change, Demand, Effect, Upkeep
 from keyplan.design.ways import MANY_MORE
-from keyplan.engines.base import Kind
+from keyplan.engines.base import Kind, composed_keys
 from keyplan.engines.work import Cost, CostModel, TouchWork, ViewFacts
 from keyplan.model.changing import changing_columns
 from keyplan.model.entity import EXPIRES, Entity, Role
 from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import Literal, Path, term_paths
+from keyplan.model.pattern import Path, term_paths
 from keyplan.model.write import Children, Write
 from keyplan.plan.dangling import dangling_role
 from keyplan.plan.view import COPIES, Embed, Part, View
@@ -49,6 +50,7 @@ class Maintenance:
         self.finds_embedded = finds_embedded
         self._effects: dict[str, list[Effect]] = {}
         self._changing = changing_columns(model)
+        self._flows = Flows(model, statistics, facts)
 
     def reach(self, view: View) -> set[str]:
         """The entities whose rows have something to do with the entries of a view."""
@@ -203,7 +205,7 @@ class Maintenance:
         if role is not None:
             return self._dangles(effect, view, role)
         decisive = self._decisive(view)
-        before, after = self._shares(write, effect, view)
+        before, after = self._flows.shares(write, effect, view)
         # An entry that we keep is found by its key, which the entity's key alone may not tell.
         hidden = not kind.kept_by_engine and not _own_columns(self.model, view) <= set(here.key)
         if effect.kind == "create":
@@ -219,12 +221,19 @@ class Maintenance:
                 puts=max(0.0, after - before),
                 moves=min(before, after),
                 deletes=max(0.0, before - after),
-                needs_old=kind.composed or not kind.kept_by_engine,
+                needs_old=not kind.kept_by_engine or (kind.composed and not self._is_given(write, effect, view)),
                 copies=True,
             )
         if effect.columns & self._carried(view, kind):
             return Change(patches=max(before, 0.0), needs_old=hidden, copies=True)
         return Change()
+
+    def _is_given(self, write: Write, effect: Effect, view: View) -> bool:
+        """Whether an update gives all that the key of an entry is composed of."""
+        if write.kind != "update" or effect.entity != write.entity:
+            return False
+        (paths,) = composed_keys((view,), self.kinds, view.base, view.entity)
+        return paths <= {*write.sets, *self.model.entities[view.entity].key}
 
     def _dangles(self, effect: Effect, view: View, role: Role) -> Change:
         """What the change of a row does to its entry among those that point at nothing, where it has none as a rule.
@@ -271,34 +280,6 @@ class Maintenance:
         if kind.holds_all:
             return set()
         return {text for text in view.holds if text in self.model.entities[view.entity].columns}
-
-    def _shares(self, write: Write, effect: Effect, view: View) -> tuple[float, float]:
-        """The chance that the row has an entry before and after the write."""
-        facts = self.view_facts
-        usual = min(1.0, facts.share(view))
-        before = after = usual
-        here = self.model.entities[view.entity]
-        for condition in view.where:
-            if condition.op not in ("=", "!=") or not isinstance(condition.operands[0], Literal):
-                continue
-            value = condition.operands[0].value
-            share = self.statistics.selectivity(view.entity, condition) or 1.0
-            column = condition.path.column
-            if effect.kind == "create":
-                default = here.fields[here.columns[column].field].default
-                if default is not None:
-                    met = (default == value) == (condition.op == "=")
-                    after = after / share if met else 0.0
-            elif effect.kind == "update" and effect.entity == write.entity:
-                if condition in write.condition:
-                    before = before / share
-                operand = write.sets.get(column)
-                if isinstance(operand, Literal):
-                    met = (operand.value == value) == (condition.op == "=")
-                    after = after / share if met else 0.0
-                elif operand is None:
-                    after = before
-        return min(1.0, before), min(1.0, after)
 
     def _copies(self, write: Write, effect: Effect, view: View, anew: bool) -> list[Demand]:
         """The rows whose values are copied into a new or re-pointed entry."""

@@ -403,6 +403,20 @@ class Statistics:
             share *= max(1.0, self.fan_out(self.model.entity_at(entity, path.roles[:depth]), role))
         return min(1.0, share)
 
+    def is_unbounded(self, entity: str, conditions: Iterable[Condition]) -> bool:
+        """Whether the conditions name the rows that point at something, and nothing tells how many these may be."""
+        pointing = False
+        for condition in conditions:
+            if condition.op == "=" and not condition.path.roles and condition.cut is None:
+                here = self.model.entities[entity]
+                written = here.fields.get(here.columns[condition.path.column].field)
+                if written is None or written.target is None:
+                    continue
+                if written.most or written.top or written.skew:
+                    return False
+                pointing = True
+        return pointing
+
     # findings
 
     def findings(self) -> list[Finding]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from math import sqrt
 
 from keyplan.design.buckets import bucket_of, rounds_of_a_walk
 from keyplan.design.match import KeyMatch, Match, child_view, key_shape, match_contents, match_key
@@ -31,6 +32,9 @@ from keyplan.units import format_about
 
 SIZE_BIAS = 1.25
 """How much larger than the mean a partition is that a call happens to read: calls follow the rows."""
+MOST_BIAS = 10.0
+"""The same for sets that nothing bounds: some have a hundred times the usual rows, and these are looked at most. It is
+the geometric mean of the two, as it is for sets whose largest is known."""
 MOST_WALKED = 100.0
 """Time buckets that one page may have to be looked for in."""
 MANY_MORE = 3.0
@@ -217,7 +221,8 @@ class Ways:
             return entries, rows, found.spans
         if not found.ordered:
             # Only a page is wanted, but all of it has to be read to be sorted: larger ones are read more often.
-            return entries * SIZE_BIAS, rows * SIZE_BIAS, found.spans
+            bias = self._size_bias(need, found)
+            return entries * bias, rows * bias, found.spans
         total = self.statistics.matched(need.entity, need.given, need.at_least)
         keep_after = total / rows if found.left and rows else 1.0
         keep_inside = rows / entries if entries else 1.0
@@ -231,6 +236,13 @@ class Ways:
             in_bucket = max(entries / found.buckets, 1e-9)
             requests = found.spans / found.buckets * min(found.buckets, 1.0 + wanted_entries / in_bucket)
         return min(entries, per_span * requests), rows, requests
+
+    def _size_bias(self, need: Need, found: Match) -> float:
+        if found.get or found.scan or not found.entries:
+            return SIZE_BIAS
+        if self.statistics.is_unbounded(need.entity, need.given):
+            return MOST_BIAS
+        return min(MOST_BIAS, max(SIZE_BIAS, sqrt(found.most / max(1.0, found.entries))))
 
     # what has to be fetched besides
 

@@ -11,7 +11,7 @@ sent the replies; `store/pump.py` drives them, sync or async.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -245,6 +245,20 @@ class Kind:
     """The aggregates that a view of this kind can keep per group: of count, sum, min, max."""
     unique: bool = False
     """Can refuse a second entry with the same parts."""
+
+
+def composed_keys(
+    views: Iterable[View], kinds: Mapping[str, Kind], base: str, entity: str
+) -> tuple[frozenset[str], ...]:
+    """What each key is made of that we compose for the engine's own views over a base view."""
+    return tuple(
+        frozenset(
+            {path for part in view.parts for path in (part.path, *part.also) if path}
+            | {str(path) for condition in view.where for path in (condition.path, *condition.also)}
+        )
+        for view in views
+        if view.base == base and view.entity == entity and kinds[view.kind].composed
+    )
 
 
 class Engine(ABC):

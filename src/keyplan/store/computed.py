@@ -8,7 +8,7 @@ have come meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -51,7 +51,7 @@ class ComputedColumns:
         self.places = places
         self.reader = reader
 
-    def feeds(self, entity: str, columns: set[str]) -> bool:
+    def feeds(self, entity: str, columns: Set[str]) -> bool:
         """Whether a change of these columns of a child may change a computed value."""
         return any(columns & {*kept.columns, kept.term} for kept in self.places.feeds[entity])
 

@@ -176,7 +176,7 @@ class Update(Written):
         ttl = self.entity.ttl
         if ttl is not None and ttl.since in sets:
             sets[EXPIRES] = expiry(self.entity, sets, self.call.now)
-        if tests is None or not mutator.is_blind(self.entity.name, [*sets, *adds]):
+        if tests is None or not mutator.is_blind(self.entity.name, sets.keys(), adds.keys()):
             return None
         row = dict(zip(self.entity.key, self.key, strict=True))
         return RowChange(

@@ -8,7 +8,7 @@ one atomic request either sees the world as it was read, or is refused and worke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
@@ -53,13 +53,14 @@ class Mutator:
 
     # What a write has to read
 
-    def is_blind(self, entity: str, columns: Iterable[str]) -> bool:
+    def is_blind(self, entity: str, sets: Set[str], adds: Set[str]) -> bool:
         """Whether these columns of a row can be changed without knowing the old row."""
-        changed = set(columns)
+        changed = sets | adds
+        given = {*sets, *self.model.entities[entity].key}
         if self.computed.feeds(entity, changed):
             return False
         for place in self.places.of[entity]:
-            if changed & place.composing:
+            if any(changed & paths and not paths <= given for paths in place.composed):
                 return False
             if not place.own & changed:
                 continue
@@ -335,7 +336,7 @@ class Mutator:
             values = {path: value for path, value in values.items() if path not in adds}
         if not values and not adds:
             return None
-        whole = entry if place.composing & (values.keys() | adds.keys()) else None
+        whole = {**entry, **values} if place.composing & (values.keys() | adds.keys()) else None
         return Edit(place.view.name, "patch", (), place.at, values, adds, whole)
 
     def is_free(self, change: RowChange, column: str) -> bool:

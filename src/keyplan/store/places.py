@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
-from keyplan.engines.base import Kind
+from keyplan.engines.base import Kind, composed_keys
 from keyplan.errors import DesignError
 from keyplan.model.changing import changing_columns
 from keyplan.model.entity import Role
@@ -51,14 +52,19 @@ class Place:
     """Own columns that an entry depends on; a change of others does not concern this place."""
     deciding: frozenset[str]
     """Own columns, key parts of the entity left out, that decide which entries there are."""
-    composing: frozenset[str]
-    """Paths that the engine's own views over this one compose their keys of."""
+    composed: tuple[frozenset[str], ...]
+    """Paths that each key is composed of under which the engine's own views over this one have the row."""
     measures: tuple[tuple[Measure, Any], ...] = ()
     """With the function that works out each one's expression."""
     extremes: bool = False
     limit: int | None = None
     dangling: Role | None = None
     """The reference whose rows without a target are those that have an entry here."""
+
+    @cached_property
+    def composing(self) -> frozenset[str]:
+        """Paths that the engine's own views over this one compose their keys of."""
+        return frozenset().union(*self.composed)
 
     def keys(self, row: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """The keys of the entries that a row has here."""
@@ -249,7 +255,7 @@ def _place(
         lasting=frozenset(str(path) for path in copies if _expires(model, key.entity, path)),
         own=frozenset(own),
         deciding=frozenset(mutable),
-        composing=_composing(design, kinds, view, key.entity),
+        composed=composed_keys(design.views.values(), kinds, view.name, key.entity),
         measures=tuple((one, compile_term(one.term) if one.term else None) for one in view.measures),
         extremes=any(one.how in ("min", "max") for one in view.measures),
         limit=embed.limit if embed is not None else None,
@@ -266,15 +272,6 @@ def _is_exact(part: KeyPart, key: tuple[str, ...]) -> bool:
     if part.cut == COPIES:
         return False
     return part.ways > 1 or (part.cut not in ("each", "words") and part.path in key)
-
-
-def _composing(design: Design, kinds: Mapping[str, Kind], base: View, entity: str) -> frozenset[str]:
-    found: set[str] = set()
-    for view in design.views.values():
-        if view.base == base.name and view.entity == entity and kinds[view.kind].composed:
-            found |= {path for part in view.parts for path in (part.path, *part.also) if path}
-            found |= {str(condition.path) for condition in view.where}
-    return frozenset(found)
 
 
 def _watch(model: Model, entity: str, found: list[Place], places: Places) -> None:

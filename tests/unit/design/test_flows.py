@@ -1,0 +1,132 @@
+"""How often writes meet rows that have an entry: sparse views are priced by what enters and leaves them."""
+
+from __future__ import annotations
+
+import pytest
+
+from keyplan import parse_model
+from keyplan.design import design
+from keyplan.engines import get_engine
+from keyplan.plan.design import Design
+
+GAMES = """
+keyplan: 1
+name: games
+entities:
+  Game:
+    count: 20M
+    fields:
+      game_id: ulid, key
+      map: string(12), distinct 10
+      open: int, optional 1%
+      state: enum(waiting 2%, running 8%, over 90%), default waiting
+      owner: string(10)
+      score: int
+patterns:
+  open_games: {{ find: Game, where: "present(open)", order: open desc, limit: 20, rate: 50/s }}
+  waiting: {{ find: Game, where: "state = 'waiting'", order: score, limit: 20, rate: 50/s }}
+  of_owner: {{ find: Game, where: "owner = :owner", limit: 20, rate: 50/s }}
+writes:
+  make: {{ create: Game, rate: 5/s }}
+  {writes}
+"""
+
+
+def designed(writes: str) -> Design:
+    return design(parse_model(GAMES.format(writes=writes)), get_engine("dynamodb"))
+
+
+def touched(found: Design, write: str, part: str) -> float:
+    """The entries that a call touches in the index whose key begins with a part."""
+    names = {view.name for view in found.views.values() if view.base and any(one.path == part for one in view.parts)}
+    (entries,) = [touch.puts + touch.deletes for touch in found.writes[write].touches if touch.view in names]
+    return entries
+
+
+@pytest.mark.parametrize(
+    ("writes", "entries"),
+    [
+        # every set gives a value; nobody says that it is taken away, and there are as many sets as games
+        ('fill: { update: Game, set: [open], where: "game_id = :g", rate: 5/s }', 1.01),
+        # twenty sets for each game: nearly always the game was open before, so that the entry moves
+        ('fill: { update: Game, set: [open], where: "game_id = :g", rate: 100/s }', 1.95),
+        # the row is known to have none
+        ('fill: { update: Game, set: [open], where: "game_id = :g", if: "missing(open)", rate: 100/s }', 1.0),
+        # or to have one
+        ('fill: { update: Game, set: [open], where: "game_id = :g", if: "open >= 1", rate: 5/s }', 2.0),
+        # nobody takes away what is not there
+        (
+            'fill: { update: Game, set: { open: null }, where: "game_id = :g", rate: 5/s }\n'
+            '  show: { update: Game, set: [open], where: "game_id = :g", rate: 5/s }',
+            1.0,
+        ),
+    ],
+)
+def test_a_value_that_is_set_is_there_afterwards(writes: str, entries: float) -> None:
+    assert touched(designed(writes), "fill", "open") == pytest.approx(entries, rel=0.02)
+
+
+def test_what_enters_a_state_leaves_it() -> None:
+    """All games begin by waiting, so that each is waiting when it is started, though 2 % are at any moment."""
+    found = designed('start: { update: Game, set: { state: running }, where: "game_id = :g", rate: 5/s }')
+    assert touched(found, "start", "score") == pytest.approx(1.0)
+    many = designed('start: { update: Game, set: { state: running }, where: "game_id = :g", rate: 50/s }')
+    assert touched(many, "start", "score") == pytest.approx(0.1)
+
+
+def test_an_index_key_that_a_call_gives_whole_needs_no_old_row() -> None:
+    """`owner` is all that its index key is made of besides the game's key; of a map's there would be more."""
+    found = designed('sell: { update: Game, set: [owner], where: "game_id = :g", rate: 5/s }')
+    assert found.writes["sell"].figures.requests == 1
+    assert not found.writes["sell"].reads_row
+    both = designed('sell: { update: Game, set: [score], where: "game_id = :g", rate: 5/s }')
+    assert both.writes["sell"].figures.requests == 2
+
+
+def test_children_lie_in_the_order_they_are_asked_for_on_their_own() -> None:
+    model = parse_model("""
+keyplan: 1
+name: help
+entities:
+  Case: { count: 5M, fields: { case_id: "ulid, key", title: string(40) } }
+  Note:
+    count: 25M
+    fields:
+      note_id: ulid, key
+      case: Case, as notes, max 500
+      at: timestamp, now
+      text: text(300)
+patterns:
+  whole: { find: Case, where: "case_id = :c", with: [notes], rate: 20/s }
+  notes: { find: Note, where: "case = :c", order: at desc, limit: 20, rate: 50/s }
+writes:
+  begin: { create: Case, rate: 1/s }
+  tell: { create: Note, rate: 5/s }
+""")
+    found = design(model, get_engine("dynamodb"))
+    (embed,) = [embed for view in found.views.values() for embed in view.embeds]
+    assert [part.path for part in embed.sort] == ["at", "note_id"]
+    assert not [view for view in found.views.values() if view.base]
+
+
+def test_an_upsert_that_repeats_values_may_say_so() -> None:
+    model = """
+keyplan: 1
+name: feed
+entities:
+  Entry:
+    count: 100M
+    key: [user, post]
+    fields: {{ user: "string(10), distinct 1M", post: string(10), at: "timestamp{mark}", text: string(100) }}
+patterns:
+  feed: {{ find: Entry, where: "user = :u", order: at desc, limit: 20, rate: 5k/s }}
+writes:
+  deliver: {{ upsert: Entry, rate: 1k/s }}
+"""
+    found = design(parse_model(model.format(mark="")), get_engine("dynamodb"))
+    (note,) = [finding for finding in found.findings if finding.path == "writes.deliver"]
+    assert "mark 'at' of 'Entry' immutable" in note.fix
+    marked = design(parse_model(model.format(mark=", immutable")), get_engine("dynamodb"))
+    cost = marked.objective.value - marked.objective.carrying
+    assert note.evidence["would_cost"] == pytest.approx(cost)
+    assert not [finding for finding in marked.findings if finding.path == "writes.deliver"]
