@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from keyplan.engines import BUILTIN
 from tests.engines.harness import Harness, harness_for
@@ -22,10 +22,10 @@ ROOT = Path(__file__).parent
 
 # A run that fails fails again: the same examples each time. `make soak` draws new ones.
 # How long an example takes depends on who else works on the machine, so none is too slow.
-settings.register_profile("steady", derandomize=True, deadline=None)
-settings.register_profile("random", deadline=None)
+settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("steady", settings.get_profile("random"), derandomize=True)
 settings.register_profile(
-    "quick", derandomize=True, deadline=None, max_examples=15
+    "quick", settings.get_profile("steady"), max_examples=15
 )  # `make check`; explicit numbers win
 settings.load_profile("random" if os.environ.get("KEYPLAN_RANDOM") else "steady")
 

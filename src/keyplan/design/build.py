@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from math import inf
+from math import inf, log10
 from types import MappingProxyType
 
 from keyplan.design.candidates import Candidates
@@ -100,7 +100,7 @@ def build_problem(
         required,
         _together(costs, couplings, model, views, upkeep, required),
         {name: _several_rows(statistics, engine.kinds, write) for name, write in model.writes.items()},
-        _carrying(model, engine.kinds, costs, views),
+        _carrying(model, engine.kinds, costs, views, view_facts),
     )
     whole = {name: options.root(whole_row(model, name), None) for name in model.entities}
     return Built(problem, statistics, forms, options, unserved, whole, names, refused, couplings)
@@ -139,11 +139,18 @@ def _together(
     return Couplings(couplings.variables, rows)
 
 
-def _carrying(model: Model, kinds: Mapping[str, Kind], costs: CostModel, views: Mapping[str, View]) -> dict[str, float]:
+def _carrying(
+    model: Model,
+    kinds: Mapping[str, Kind],
+    costs: CostModel,
+    views: Mapping[str, View],
+    facts: Mapping[str, ViewFacts],
+) -> dict[str, float]:
     """A cent a month, or a hundredth of a millisecond per second: enough to break ties against clutter.
 
     Somewhat more where rows do not live under their own key but are only indexed by it, or kept elsewhere, and where a
-    partition ends in the middle of a reference or is all there is: rows would share it for nothing.
+    partition ends in the middle of a reference or is all there is: rows would share it for nothing. For the same
+    reason a little less for smaller partitions.
     """
     cost = 0.01 if costs.per_second > 1 else 1e-5
     found = {}
@@ -152,7 +159,8 @@ def _carrying(model: Model, kinds: Mapping[str, Kind], costs: CostModel, views: 
         own = [part.path for part in view.parts if part.ways == 1] == list(key)
         plain = bool(view.measures) or view.unique or own != kinds[view.kind].kept_by_engine
         crowded = _cuts_reference(model, view) or (kinds[view.kind].partitioned and not view.partition)
-        found[name] = cost * ((1.0 if plain else 1.1) + (0.05 if crowded else 0.0))
+        shared = 0.0 if own or not kinds[view.kind].partitioned else log10(max(1.0, facts[name].per_partition / 1000.0))
+        found[name] = cost * ((1.0 if plain else 1.1) + (0.05 if crowded else 0.0) + 0.002 * shared)
     return found
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import combinations, islice, product
 
 from keyplan.design.computed import is_holdable, is_keyable
-from keyplan.design.counters import counters
+from keyplan.design.counters import counters, finer
 from keyplan.design.match import PRESENCE, match
 from keyplan.design.needs import Need, held_paths, select_paths
 from keyplan.design.statistics import CUT_SECONDS, Statistics
@@ -71,9 +71,9 @@ class Candidates:
             shapes = self._shapes(entity, wants)
             for shape in shapes:
                 self._contents(shape, wants)
-            for need in wants:
-                for view in counters(self.model, self.own, need):
-                    self._add(view)
+            kept = [view for need in wants for view in counters(self.model, self.own, need)]
+            for view in (*kept, *finer(kept)):
+                self._add(view)
         return list(self.views.values())
 
     # what every design has
@@ -453,8 +453,8 @@ class Candidates:
             for roles in sets if kind.embeds else ():
                 orders = [self._child_orders(kind, entity, role, per_entity) for role in roles]
                 for sorts in islice(product(*orders), MOST_ORDERS):
-                    for copied in (False, True):
-                        embeds = tuple(map(partial(self._embed, entity, needs, copied), roles, sorts))
+                    for copied, inside in product((False, True), repeat=2):
+                        embeds = tuple(map(partial(self._embed, entity, needs, inside), roles, sorts))
                         holds = held_paths(model, entity, {*here.stored, *(copies if copied else ())})
                         partition, sort = (parts, ()) if kind.partitioned else ((), parts)
                         self._add(View("", entity, kind.name, partition, sort, holds, embeds))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import permutations
 
 from keyplan.design.match import PRESENCE
 from keyplan.design.needs import FoldSpec, Need
@@ -26,6 +27,16 @@ def counters(model: Model, kinds: Sequence[Kind], need: Need) -> Iterator[View]:
         if {measure.how for measure in measures} <= set(kind.measures):
             partition, sort = (equal, rest) if kind.partitioned else ((), (*equal, *rest))
             yield View("", need.entity, kind.name, partition, sort, (), measures=measures)
+
+
+def finer(kept: Sequence[View]) -> Iterator[View]:
+    """Groups that answer two aggregates: those of the finer one, in the partitions of the coarser one, which adds
+    them up. The open tasks of a project by state are its tasks, too."""
+    for coarse, fine in permutations(kept, 2):
+        if coarse.kind == fine.kind and set(coarse.parts) < set(fine.parts) and coarse.partition:
+            sort = (*coarse.sort, *(part for part in fine.parts if part not in coarse.parts))
+            measures = {measure.name: measure for measure in (*coarse.measures, *fine.measures)}
+            yield replace(coarse, sort=sort, measures=tuple(measures.values()))
 
 
 def _can_be_kept(model: Model, need: Need, fold: FoldSpec) -> bool:

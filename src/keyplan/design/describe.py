@@ -34,7 +34,9 @@ def _walk(assembly: Assembly, goal: Goal, steps: list[Mapping[str, Any]]) -> Non
         found = option.match
         given = found.given if found is not None else option.measure.given if option.measure else ()
         get = found.get if found is not None else bool(option.measure and option.measure.get)
-        scan = bool(found and found.scan)
+        # The first rows of an index in its order are no scan of it.
+        first = found is not None and found.ordered and need.limit is not None and not (found.filter or found.left)
+        scan = bool(found and found.scan and not first)
         op = "scan" if scan else "get" if get and option.entries <= 1 else "batch_get" if get else "query"
         step: dict[str, Any] = {
             "op": op,

@@ -130,3 +130,30 @@ writes:
     cost = marked.objective.value - marked.objective.carrying
     assert note.evidence["would_cost"] == pytest.approx(cost)
     assert not [finding for finding in marked.findings if finding.path == "writes.deliver"]
+
+
+def test_finer_groups_answer_a_coarser_count() -> None:
+    """Tasks by state, in the partition of their project, are all its tasks, too: one counter for both."""
+    model = parse_model("""
+keyplan: 1
+name: tasks
+entities:
+  Project: { count: 200k, fields: { project_id: "ulid, key", name: string(40), tasks_made: count(tasks) } }
+  Task:
+    count: 50M
+    fields:
+      task_id: ulid, key
+      project: Project, as tasks, top 60%
+      state: enum(todo 15%, doing 5%, done 80%), default todo
+patterns:
+  project: { find: Project, where: "project_id = :p", rate: 1k/s, p99: 20ms }
+  open_tasks: { count: Task, where: "project = :p and state = 'todo'", rate: 1k/s, p99: 20ms }
+  task: { find: Task, where: "task_id = :t", rate: 1/s }
+writes:
+  make: { create: Task, rate: 20/s }
+  move: { update: Task, set: [state], where: "task_id = :t", rate: 20/s }
+""")
+    found = design(model, get_engine("dynamodb"))
+    (counter,) = [view for view in found.views.values() if view.measures]
+    assert [part.path for part in counter.partition] == ["project"]
+    assert [part.path for part in counter.sort] == ["state"]

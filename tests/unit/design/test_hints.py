@@ -37,7 +37,8 @@ def test_a_dear_range_has_a_cheaper_form(engine: str) -> None:
     milder = design(takings("day(at) >= ago('30d')"), get_engine(engine))
     cost, now = (one.objective.value - one.objective.carrying for one in (milder, found))
     assert note.evidence["would_cost"] == pytest.approx(cost)
-    assert f"{cost:.4g} {milder.objective.unit} instead of {now:.4g}" in note.fix
+    texts = [f"{value:,.0f}" if value >= 1000 else f"{value:.4g}" for value in (cost, now)]
+    assert f"{texts[0]} {milder.objective.unit} instead of {texts[1]}" in note.fix
     assert cost < now / 10
     assert not milder.findings
     assert any(view.measures for view in milder.views.values())
