@@ -38,6 +38,9 @@ class Extras:
     """Views by computed fields."""
     embeds: bool = False
     """Children inside their parents' homes."""
+    subsets: int = 0
+    """Of children with a limit, so many inside their parents' homes, or as many as are asked for if that is more; all
+    of them are in homes of their own."""
     indexes: bool = False
     """Views that the engine keeps: unique sets, and indexes with composed keys."""
     buckets: str = ""
@@ -100,6 +103,7 @@ class _Naive:
             {name: self.write(write) for name, write in self.model.writes.items()},
             Objective("", 0.0, 0.0, 0.0, 0),
             dangling=self.dangling() if self.extras.dangling else {},
+            refills=self.refills() if self.extras.subsets else {},
         )
 
     # Views
@@ -116,6 +120,8 @@ class _Naive:
                 for role in entity.roles.values()
                 if role.many and role.entity != entity.name and self.may_embed(role)
             )
+        if self.extras.subsets:
+            embeds = (*embeds, *(self.subset(entity, role) for role in entity.roles.values() if self.has_subset(role)))
         holds = (*entity.stored, *self.counted(entity)) if self.extras.counters else entity.stored
         holds = (*holds, *self.computed_columns(entity)) if self.extras.computed else holds
         view = View(entity.name, entity.name, "table", tuple(parts[:1]), tuple(parts[1:]), holds, embeds)
@@ -123,6 +129,51 @@ class _Naive:
             view = replace(view, partition=(Part("", ways=2),), sort=tuple(parts), packed=True)
         self.keep(view)
         self.homes[entity.name] = (entity.name, ())
+
+    def has_subset(self, role: Role) -> bool:
+        if not role.many or role.entity == self.parent(role):
+            return False
+        return self.model.entities[role.entity].ttl is None and not (self.extras.embeds and self.may_embed(role))
+
+    def subset(self, entity: Entity, role: Role) -> Embed:
+        """The first children, in an order that some pattern asks for, or else the last ones by some column."""
+        child = self.model.entities[role.entity]
+        orders: dict[tuple[Part, ...], int] = {}
+        for pattern in self.model.patterns.values():
+            asked = pattern.select.roles.get(role.name) if pattern.entity == entity.name else None
+            sort = None if asked is None or asked.limit is None else self.subset_order(role, asked.order)
+            if asked is not None and asked.limit is not None and sort is not None:
+                orders[sort] = max(orders.get(sort, 0), asked.limit)
+        for column in child.columns.values():
+            plain = column.computed is None and not column.hidden and not column.optional and column.type.is_ordered
+            if not orders and plain and column.name not in (*child.key, *role.columns):
+                sort = self.subset_order(role, (Order(Path((), column.name), True),))
+                orders[sort or ()] = 0
+        sort, limit = next(iter(orders.items())) if orders else (_parts(self.rest(role)), 0)
+        copies = self.copies(child) if self.extras.copies else []
+        holds = (*child.stored, *copies)
+        return Embed(role.name, role.entity, sort, holds, limit=max(limit, self.extras.subsets))
+
+    def subset_order(self, role: Role, order: tuple[Order, ...]) -> tuple[Part, ...] | None:
+        """An order with its ties broken by the key; None if some row may have no place in it."""
+        child = self.model.entities[role.entity]
+        down = order[-1].descending if order else False
+        named = {str(term.path) for term in order}
+        parts = []
+        for term in (*order, *(Order(Path((), column), down) for column in child.key if column not in named)):
+            column = self.model.column(child.name, term.path)
+            if term.path.roles or column.optional or column.computed is not None:
+                return None
+            if column.name not in role.columns:
+                parts.append(Part(column.name, descending=term.descending))
+        return tuple(parts)
+
+    def subset_of(self, role: Role, order: tuple[Order, ...], limit: int | None) -> str:
+        """The view whose subset has the first children in this order, if there is one."""
+        view = self.views[self.homes[self.parent(role)][0]]
+        found = (one for one in view.embeds if one.role == role.name and one.limit is not None)
+        able = (one for one in found if limit is not None and one.limit is not None and limit <= one.limit)
+        return view.name if any(one.sort == self.subset_order(role, order) for one in able) else ""
 
     def may_embed(self, role: Role) -> bool:
         return set(role.columns) <= set(self.model.entities[role.entity].key)
@@ -342,6 +393,16 @@ class _Naive:
                     found[f"{entity.name}.{role.name}"] = self.search(entity.name, links)
         return found
 
+    def refills(self) -> dict[str, Node]:
+        found: dict[str, Node] = {}
+        for entity in self.model.entities.values():
+            for role in entity.roles.values():
+                if self.has_subset(role):
+                    pairs = zip(role.columns, entity.key, strict=True)
+                    links = [Condition(Path((), there), "=", (Outer(here),)) for there, here in pairs]
+                    found[f"{entity.name}.{role.name}"] = self.search(role.entity, links)
+        return found
+
     def dangling(self) -> dict[str, Node]:
         found: dict[str, Node] = {}
         for entity in self.model.entities.values():
@@ -423,6 +484,9 @@ class _Naive:
                 pairs = zip(role.columns, about.key, strict=True)
                 links = [Condition(Path((), there), "=", (Outer(here),)) for there, here in pairs]
                 child: Node = self.children(role, links)
+                held = self.subset_of(role, inner.order, inner.limit)
+                if held:
+                    child = Search(held, (name,), tuple(links), takes=target.stored)
                 for term in inner.order:
                     inner.add(term.path)
                 below = self.attached(role.entity, inner)
@@ -451,7 +515,7 @@ class _Naive:
     def children(self, role: Role, links: list[Condition]) -> Node:
         if self.extras.embeds and self.may_embed(role) and role.entity != self.parent(role):
             view = self.homes[self.parent(role)][0]
-            if self.views[view].embeds and any(one.role == role.name for one in self.views[view].embeds):
+            if any(one.role == role.name and one.limit is None for one in self.views[view].embeds):
                 takes = self.model.entities[role.entity].stored
                 return Search(view, (role.name,), tuple(links), takes=takes)
         return self.search(role.entity, links)
@@ -533,6 +597,8 @@ EVERYTHING: Mapping[str, Extras] = {
     "computed": Extras(computed=True),
     "computed and copies": Extras(copies=True, counters=True, computed=True),
     "embeds": Extras(embeds=True),
+    "subsets": Extras(subsets=1),
+    "subsets with copies": Extras(copies=True, computed=True, subsets=2),
     "indexes": Extras(indexes=True),
     "all": Extras(True, True, True, True, True, True, True, False, dangling=True),
     "years": Extras(buckets="year"),

@@ -73,6 +73,7 @@ patterns:
   biggest: { find: User, where: "largest >= :total", order: largest, limit: 3, rate: 100/s }
   by_name: { count: Item, group: { label: product.label, status: order.status }, rate: 100/s }
   by_status: { count: Order, group: [status], rate: 100/s }
+  best_orders: { find: User, where: "uid = :uid", with: { orders: { order: total desc, limit: 2 } }, rate: 2k/s }
   product: { find: Product, where: "sku = :sku", rate: 500/s }
 writes:
   join: { upsert: User, rate: 1/s }

@@ -150,7 +150,9 @@ def _holds(view: Document, document: Document) -> str:
         said = " + ".join(["all", *copies])
     else:
         said = ", ".join(_short(path, entity) for path in view["holds"] if path not in keyed) or "keys"
-    said += "".join(f", with {embed['role']}" for embed in view["embeds"])
+    for embed in view["embeds"]:
+        first = f"first {embed['limit']} " if embed["limit"] is not None else ""
+        said += f", with {first}{embed['role']}"
     only = " and ".join(view["sparse"])
     return f"{said} where {only}" if only else said
 

@@ -21,6 +21,7 @@ from keyplan.design.needs import Need, dangling, dependents, in_order, wanted
 from keyplan.design.problem import INFEASIBLE, Root, carried, evaluate
 from keyplan.design.required import homes_inside, is_home
 from keyplan.design.solve import Solution
+from keyplan.design.subsets import refill_need
 from keyplan.engines.base import Engine
 from keyplan.engines.work import Cost, Load, Work, total
 from keyplan.model.entity import EXPIRES
@@ -108,6 +109,7 @@ class Assembly:
             dict(unserved),
             settings,
             pointing_nowhere,
+            self._refills(),
         )
         return replace(found, findings=(*found.findings, *self.engine.findings(self.model, found)))
 
@@ -429,6 +431,16 @@ class Assembly:
             if role is not None:
                 goal = self.built.options.root(dangling(self.model, view.entity, role.name), None)
                 found[f"{view.entity}.{role.name}"] = self._lookup(goal)
+        return found
+
+    def _refills(self) -> dict[str, Node]:
+        """Per to-many role of which a view keeps a subset: how the next row is found when one goes."""
+        found: dict[str, Node] = {}
+        for view in self.chosen.values():
+            for embed in view.embeds:
+                if embed.limit is not None:
+                    goal = self.built.options.root(refill_need(self.model, view.entity, embed), None)
+                    found[f"{view.entity}.{embed.role}"] = self._lookup(goal)
         return found
 
     # writes

@@ -69,7 +69,8 @@ def build_problem(
     statistics = Statistics(model)
     costs = engine.costs(model)
     facts = Facts(model, statistics)
-    needs = list(dict.fromkeys(all_needs(model, statistics)))
+    subsets = any(kind.subsets for kind in engine.kinds.values())
+    needs = list(dict.fromkeys(all_needs(model, statistics, subsets=subsets)))
     candidates = Candidates(model, statistics, engine.kinds).collect(needs)
     forms = Forms(model, facts, engine.kinds, costs)
     refused: dict[str, str] = {}

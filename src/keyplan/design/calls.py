@@ -15,6 +15,7 @@ from math import ceil
 from keyplan.design.computed import computed_of
 from keyplan.design.needs import Need, dangling, dependents, is_generated, whole_row
 from keyplan.design.statistics import Statistics
+from keyplan.design.subsets import chance_of_refill, refill_need
 from keyplan.engines.base import Kind, composed_keys
 from keyplan.engines.work import CostModel
 from keyplan.model.entity import EXPIRES, Role
@@ -23,7 +24,7 @@ from keyplan.model.pattern import Path, term_paths
 from keyplan.model.write import Children, Write
 from keyplan.plan.dangling import dangling_role
 from keyplan.plan.steps import Figures
-from keyplan.plan.view import COPIES, View
+from keyplan.plan.view import COPIES, Embed, View
 
 ROWS_AT_ONCE = 25
 """Rows of a wide update or delete that the store writes in the same rounds."""
@@ -49,6 +50,8 @@ class Kept:
     unique: bool
     many: float
     """Entries per row: more than one where it is one for each of several values."""
+    subset: tuple[str, Embed] | None = None
+    """Only the first children of each row of an entity have an entry."""
 
     @cached_property
     def composing(self) -> frozenset[str]:
@@ -147,6 +150,7 @@ class WriteCalls:
                 one.add([self._chain(watch, of.times, new=new)])
         self._copied(write, changed, [watch for _, watch in watched] if not new else (), one)
         self._computed(write, changed, one)
+        self._refilled(write, changed, one)
         one.requests, one.trips = one.requests + 1, one.trips + 1  # the write itself
         self._behind(watched, entries, one, new=new)
         at_once = ceil(rows / ROWS_AT_ONCE)
@@ -163,6 +167,29 @@ class WriteCalls:
                 moved = update and bool(self._columns(write) & set(role.columns))
                 wanted[entity] = wanted.get(entity, 0.0) + of.times * (2 if moved else 1)
         count.add(self.lookup(whole_row(self.model, entity), times) for entity, times in wanted.items())
+
+    def _refilled(self, write: Write, changed: Iterable[_Rows], count: _Count) -> None:
+        """The subsets that rows leave, and the rows that follow where there are more."""
+        for of in changed:
+            for one in self.kept[of.entity]:
+                if one.subset is None or not self._leaves(write, of, one):
+                    continue
+                entity, embed = one.subset
+                many = max(1.0, self.statistics.fan_out(entity, embed.role))
+                parents = of.times / (many if of.below else 1.0)
+                chance = chance_of_refill(self.statistics, entity, embed, all_go=of.below)
+                found = self.lookup(refill_need(self.model, entity, embed), 1.0)
+                count.requests += parents * (1 + chance * found.requests)
+                count.trips += 1 + (found.trips if chance >= 0.5 else 0)
+
+    def _leaves(self, write: Write, of: _Rows, one: Kept) -> bool:
+        """Whether rows may go from where they stand in a subset."""
+        if write.kind == "delete":
+            return True
+        if write.kind == "update":
+            return not of.below and bool(self._columns(write) & one.decides)
+        columns = self.model.entities[of.entity].columns
+        return write.kind != "create" and any(not columns[column].immutable for column in one.decides)
 
     # what is changed
 
@@ -212,7 +239,7 @@ class WriteCalls:
         if self.watches[of.entity]:
             return True
         if write.kind == "delete":
-            return any(one.groups or one.key_copies or one.decides for one in kept)
+            return any(one.groups or one.key_copies or one.decides or one.subset for one in kept)
         here = self.model.entities[of.entity].columns
         return any(
             one.groups or one.unique or one.key_copies or any(not here[column].immutable for column in one.decides)
@@ -227,7 +254,8 @@ class WriteCalls:
         pointing = {column for path in one.copies for column in roles[path.roles[0]].columns}
         if not columns & {*one.holds, *one.decides, *pointing}:
             return False
-        return one.groups or one.key_copies or bool(one.decides) or bool(columns & pointing)
+        whole = one.groups or one.key_copies or one.subset is not None
+        return whole or bool(one.decides) or bool(columns & pointing)
 
     def _snapshots(self, write: Write, changed: Iterable[_Rows], count: _Count) -> None:
         if write.kind not in ("create", "upsert"):
@@ -393,9 +421,10 @@ class WriteCalls:
 
 def _kept(model: Model, view: View, views: Sequence[View], kinds: Mapping[str, Kind]) -> Iterator[Kept]:
     """A view that the store keeps, and its embeds, as their rows see them."""
-    embeds = [(embed.entity, embed.holds, tuple(part.path for part in embed.sort), at) for at, embed in view.nested()]
+    embeds = [(embed.entity, embed.holds, _embed_key(model, view, embed), at) for at, embed in view.nested()]
     parts = tuple(path for part in view.parts for path in (part.path, *part.also) if path)
     for entity, holds, key, at in ((view.entity, view.holds, parts, ()), *embeds):
+        embed = view.embed_at(at)
         here = model.entities[entity]
         decides, terms = set(key), set()
         if not at:
@@ -418,4 +447,11 @@ def _kept(model: Model, view: View, views: Sequence[View], kinds: Mapping[str, K
             bool(view.measures) and not at,
             view.unique and not at,
             many,
+            (view.entity, embed) if embed is not None and embed.limit is not None else None,
         )
+
+
+def _embed_key(model: Model, view: View, embed: Embed) -> tuple[str, ...]:
+    """The paths that the rows of an embed stand under; those of a subset may be pointed at another parent."""
+    sort = tuple(part.path for part in embed.sort)
+    return sort if embed.limit is None else (*model.entities[view.entity].roles[embed.role].columns, *sort)

@@ -17,6 +17,7 @@ from keyplan.design.counters import counters, finer
 from keyplan.design.match import PRESENCE, match
 from keyplan.design.needs import Need, held_paths, select_paths
 from keyplan.design.statistics import CUT_SECONDS, Statistics
+from keyplan.design.subsets import asked_orders, first_children
 from keyplan.engines.base import Kind
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model, path_of
@@ -449,6 +450,7 @@ class Candidates:
             if need.trees:
                 copies |= {text for text in need.wants if self._copyable(entity, text)}
         parts = tuple(Part(column) for column in here.key)
+        asked = asked_orders(model, entity, needs)
         for kind in self.own:
             for roles in sets if kind.embeds else ():
                 orders = [self._child_orders(kind, entity, role, per_entity) for role in roles]
@@ -457,7 +459,11 @@ class Candidates:
                         embeds = tuple(map(partial(self._embed, entity, needs, inside), roles, sorts))
                         holds = held_paths(model, entity, {*here.stored, *(copies if copied else ())})
                         partition, sort = (parts, ()) if kind.partitioned else ((), parts)
-                        self._add(View("", entity, kind.name, partition, sort, holds, embeds))
+                        variants = [embeds]
+                        if kind.subsets:
+                            variants += first_children(model, entity, embeds, asked, needs, self._copyable, inside)
+                        for variant in variants:
+                            self._add(View("", entity, kind.name, partition, sort, holds, variant))
 
     def _child_orders(
         self, kind: Kind, entity: str, name: str, per_entity: Mapping[str, list[Need]]

@@ -93,12 +93,15 @@ def write_steps(assembly: Assembly, name: str, touches: Sequence[Touch]) -> tupl
     return tuple(steps)
 
 
+NEXT_ROW = "the row that comes after those that are kept"
+
 _WHY = {
     "old": "the old row",
     "find": "the rows to change",
     "children": "the children",
     "fan": "the entries that repeat a value",
     "copy": "values to copy in",
+    "refill": NEXT_ROW,
     "snapshot": "values to keep",
 }
 

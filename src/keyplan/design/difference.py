@@ -151,7 +151,7 @@ def _move(locked: Design, current: Design, old: str, new: str) -> dict[str, Any]
     if lost:
         changes.append(f"no longer holds {', '.join(lost)}")
     if was.embeds != now.embeds:
-        roles = [", ".join(embed.role for embed in view.embeds) or "nothing" for view in (was, now)]
+        roles = [", ".join(str(embed) for embed in view.embeds) or "nothing" for view in (was, now)]
         changes.append(f"kept with it: {roles[0]} becomes {roles[1]}" if roles[0] != roles[1] else f"{roles[0]} differ")
     if was.packed != now.packed:
         changes.append(

@@ -5,11 +5,11 @@ Everything comes back as plain JSON; the command line turns it into text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from keyplan.design.cheapest import cheapest
-from keyplan.design.describe import condition_text
+from keyplan.design.describe import NEXT_ROW, condition_text
 from keyplan.design.difference import repriced
 from keyplan.design.document import document, short
 from keyplan.design.facts import Facts
@@ -100,14 +100,18 @@ class _Explanation:
         head = {**self.head, "what": "write", "name": name, "entity": write.entity, "kind": write.kind}
         if not found["served"]:
             return {**head, **found}
-        known = self._lookups(name)
+        find = self.design.writes[name].find
+        nodes = [*([find] if find is not None else []), *self.design.rows.values(), *self.design.dependents.values()]
+        known = self._lookups([*nodes, *self.design.dangling.values()])
+        following = self._lookups(self.design.refills.values())
         touched = iter([touch for touch in self.design.writes[name].touches if touch.puts or touch.deletes])
         steps = []
         for step in found["steps"]:
             if step["op"] == "write":
                 told: str | None = self.engine.edit_words(self.model, self.design, next(touched))
             else:
-                told = known.get((str(step.get("view")), _left(step.get("where", ()))))
+                reads = following if step.get("why") == NEXT_ROW else known
+                told = reads.get((str(step.get("view")), _left(step.get("where", ()))))
             steps.append({**step, "words": told} if told else step)
         scale = write.traffic.rate * self.design.objective.per_second
         touches = [
@@ -116,11 +120,8 @@ class _Explanation:
         ]
         return {**head, **found, "steps": steps, "touches": touches}
 
-    def _lookups(self, name: str) -> dict[tuple[str, tuple[str, ...]], str]:
+    def _lookups(self, nodes: Iterable[Node]) -> dict[tuple[str, tuple[str, ...]], str]:
         """The reads that a write may make, by view and what is given of its key, in the engine's words."""
-        find = self.design.writes[name].find
-        nodes = [*([find] if find is not None else []), *self.design.rows.values(), *self.design.dependents.values()]
-        nodes += self.design.dangling.values()
         found: dict[tuple[str, tuple[str, ...]], str] = {}
         for node in nodes:
             for search in searches(node):
@@ -279,7 +280,7 @@ def view_text(view: View) -> str:
         text += ", one value per partition"
     if view.measures:
         text += f" with {', '.join(measure.name for measure in view.measures)}"
-    return text + "".join(f" with {embed.role}" for embed in view.embeds)
+    return text + "".join(f" with {embed}" for embed in view.embeds)
 
 
 def _left(conditions: Sequence[str]) -> tuple[str, ...]:

@@ -208,6 +208,8 @@ class Facts:
         role = self.model.entities[entity].roles[embed.role]
         per_parent = mean * self.statistics.fan_out(entity, embed.role)
         hottest = most * (role.most or max(per_parent * 100, 1000.0))
+        if embed.limit is not None:
+            per_parent, hottest = min(per_parent, float(embed.limit)), min(hottest, float(embed.limit))
         values = {}
         for text in embed.holds:
             path = path_of(text, self.model, role.entity)

@@ -25,13 +25,14 @@ from keyplan.design.needs import (
     whole_row,
 )
 from keyplan.design.statistics import Statistics
+from keyplan.design.subsets import refill_needs
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Path
 from keyplan.model.write import Children, Write
 
 
-def all_needs(model: Model, statistics: Statistics) -> Iterator[Need]:
-    """Each need once, those of patterns first."""
+def all_needs(model: Model, statistics: Statistics, *, subsets: bool = False) -> Iterator[Need]:
+    """Each need once, those of patterns first; with `subsets`, what these would be refilled by as well."""
     stack: list[Need] = []
     for pattern in model.patterns.values():
         stack.append(need_of_pattern(model, pattern))
@@ -48,6 +49,7 @@ def all_needs(model: Model, statistics: Statistics) -> Iterator[Need]:
         seen.add(need)
         yield need
         stack.extend(_raised(model, statistics, need))
+        stack.extend(refill_needs(model, need) if subsets else ())
 
 
 def _raised(model: Model, statistics: Statistics, need: Need) -> Iterator[Need]:

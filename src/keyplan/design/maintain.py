@@ -7,6 +7,7 @@ rows that it counts come and go. What has to be read for that becomes a *demand*
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from math import ceil
 
 from keyplan.design.computed import computed_of
@@ -16,10 +17,11 @@ from keyplan.design.match import child_view
 from keyplan.design.needs import Need, dangling, dependents, is_generated, row_of_role, whole_row
 from keyplan.design.required import is_exact, is_home
 from keyplan.design.statistics import ASSUMED_WORDS, Statistics
+from keyplan.design.subsets import chance_of_refill, refill_need
 from keyplan.design.upkeep import Change, Demand, Effect, Upkeep
 from keyplan.design.ways import MANY_MORE
 from keyplan.engines.base import Kind, composed_keys
-from keyplan.engines.work import Cost, CostModel, TouchWork, ViewFacts
+from keyplan.engines.work import Cost, CostModel, TouchWork, ViewFacts, Work, total
 from keyplan.model.changing import changing_columns
 from keyplan.model.entity import EXPIRES, Entity, Role
 from keyplan.model.model import Model, path_of
@@ -120,6 +122,11 @@ class Maintenance:
         # An entry of ours that comes anew has all its copies read, whatever it was that moved it.
         anew = not kind.kept_by_engine and bool(change.moves or change.puts)
         demands = self._copies(write, effect, seen, anew) if change.copies and not kind.inside else []
+        embed = view.embed_at(at)
+        read = Cost()
+        if embed is not None and embed.limit is not None:
+            change, read, more = self._in_subset(write, effect, view, seen, facts, embed, change)
+            demands += more
         if change.needs_old and not effect.old_known:
             demands.append(Demand(write.name, "old", effect.entity, whole_row(self.model, effect.entity), effect.times))
         scale = effect.times
@@ -146,7 +153,44 @@ class Maintenance:
             most = ceil(per_row - 1e-9) * effect.most
             if seen.measures and effect.most > 1:
                 most = min(most, ceil(per_row - 1e-9) * self._most_groups(effect, seen))
-        return Upkeep(work, self.costs.touch(work) if touched else Cost(), own, most, tuple(demands))
+        cost = self.costs.touch(work) if touched else Cost()
+        return Upkeep(work, total((cost, read)) if read.cost else cost, own, most, tuple(demands))
+
+    def _in_subset(
+        self, write: Write, effect: Effect, view: View, seen: View, facts: ViewFacts, embed: Embed, change: Change
+    ) -> tuple[Change, Cost, list[Demand]]:
+        """The change of an entry that may be kept or not, the read of those that are, and what the next one takes.
+
+        All of it is one change of the parent's entry. What may have to be followed by the next row is read together
+        with its siblings, and these after it where it was one of the first and there are more.
+        """
+        role = self.model.entities[view.entity].roles[embed.role]
+        if effect.kind != "create" and (change.puts or change.patches or change.moves or change.deletes):
+            needs_old = change.needs_old or effect.kind != "replace"
+            change = replace(change, needs_old=needs_old)
+        leaving = change.moves + change.deletes + (change.puts if effect.kind == "replace" and change.needs_old else 0)
+        if not effect.columns & set(role.columns):
+            change = replace(change, puts=change.puts + change.moves, moves=0.0)
+        many = max(1.0, self.statistics.fan_out(view.entity, embed.role))
+        along = role.field in effect.parents_known
+        parents = leaving * effect.times / (many if along else 1.0)
+        if not parents:
+            return change, Cost(), []
+        at = (embed.role,)
+        kept = max(1.0, facts.embeds[embed.role].per_parent)
+        size = self.costs.entry_bytes(view, facts, at)
+        most = max(kept, facts.embeds[embed.role].most_per_parent)
+        once = self.costs.read(Work(view, facts, True, 1.0, kept, most, size, True, at=at))
+        units = {name: amount * parents for name, amount in once.units.items()}
+        read = Cost(once.cost * parents, units, once.p99_ms)
+        chance = chance_of_refill(self.statistics, view.entity, embed, all_go=along)
+        need = refill_need(self.model, view.entity, embed)
+        label = f"{view.entity}.{embed.role} by {', '.join(str(part) for part in embed.sort)}"
+        demands = [Demand(write.name, "refill", label, need, parents * chance)]
+        if effect.kind == "delete":
+            next_one = replace(effect, kind="create", times=parents * chance, parents_known=frozenset())
+            demands += self._copies(write, next_one, seen, True)
+        return change, read, demands
 
     def _parent_field(self, view: View, at: tuple[str, ...]) -> str:
         """The role by which the rows of an embed know their parent."""
@@ -420,7 +464,10 @@ class Maintenance:
             if found is None:
                 continue
             demands, rows = found
-            work = TouchWork(view, facts, patches=rows, entry_bytes=self.costs.entry_bytes(view, facts))
+            # A subset does not know whom its rows refer to by now: their homes are asked.
+            checks = rows if embed.limit is not None else 0.0
+            size = self.costs.entry_bytes(view, facts)
+            work = TouchWork(view, facts, patches=rows, checks=checks, entry_bytes=size)
             yield from self._noted(effect, view, facts)
             yield Upkeep(work, self.costs.touch(work) if rows else Cost(), rows, 0.0, tuple(demands))
 

@@ -149,7 +149,8 @@ def _row(model: Model, view: Document, told: Document) -> _Row:
         lines += _wrapped("", f"key        {sort}")
     for embed in view["embeds"]:
         order = _parts(embed["sort"], embed["entity"])
-        lines += _wrapped("", f"with       {embed['role']} by {order}")
+        first = f"first {embed['limit']} " if embed["limit"] is not None else ""
+        lines += _wrapped("", f"with       {first}{embed['role']} by {order}")
     lines += _wrapped("faint", f"holds      {_holds(model, view, told)}", HOLDS_LINES)
     if view["sparse"]:
         lines += _wrapped("faint", f"only       {' and '.join(view['sparse'])}", HOLDS_LINES)

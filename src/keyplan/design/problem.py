@@ -24,7 +24,7 @@ class Root:
 
     name: str
     kind: str
-    """pattern, target (the row of a rank), find, children, old, fan, copy."""
+    """pattern, target (the row of a rank), find, children, old, fan, copy, refill."""
     goal: Goal
     rate: float
     always: bool = True

@@ -56,7 +56,7 @@ def required_views(model: Model, kinds: Mapping[str, Kind], views: Mapping[str, 
             exact = [v.name for v in views.values() if v.entity == name and is_exact(model, kinds, v)]
             for view in views.values():
                 for embed in view.embeds:
-                    if embed.entity == name and _embed_is_exact(model, view, embed.role):
+                    if embed.entity == name and embed.limit is None and _embed_is_exact(model, view, embed.role):
                         exact.append(view.name)
             required.append((f"a guard of the key of '{name}'", exact))
         for columns in entity.unique:

@@ -14,7 +14,7 @@ class Demand:
 
     write: str
     what: str
-    """old, fan or copy."""
+    """old, fan, copy or refill."""
     label: str
     need: Need
     times: float = 1.0

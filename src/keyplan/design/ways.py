@@ -23,6 +23,7 @@ from keyplan.design.needs import (
 )
 from keyplan.design.required import is_home
 from keyplan.design.statistics import Statistics
+from keyplan.design.subsets import serves
 from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
 from keyplan.model.model import Model, path_of
@@ -300,7 +301,7 @@ class Ways:
         for tree in need.trees:
             embed = embeds.get(tree.role)
             ordered = embed is not None and not any(term.path.roles for term in tree.select.order)
-            if embed is None or embed.limit is not None or not ordered:
+            if embed is None or not ordered or not serves(self.model, need.entity, embed, tree.select):
                 extras.append(Extra(tree.role, "children", self._child_rows(need, tree), rows, (), tree.select))
                 continue
             under = self._under(need, tree.role, tree.select, embed, rows)

@@ -241,6 +241,9 @@ class Kind:
     request, in place where the engine can, or else by writing the value anew if its version is still the one that was
     read. `expect` and `tests` are about the entry inside; several edits of one request may meet in one value, which
     comes to be with its first entry and goes with its last."""
+    subsets: bool = False
+    """With `embeds`: only the first so many rows can be kept with their parent (`Embed.limit`). See `Edit` for what the
+    engine does then, all of it in one atomic change."""
     measures: tuple[str, ...] = ()
     """The aggregates that a view of this kind can keep per group: of count, sum, min, max."""
     unique: bool = False

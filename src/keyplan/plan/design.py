@@ -99,6 +99,10 @@ class Design:
     dangling: Mapping[str, Node] = field(default_factory=dict)
     """Like `dependents`, of a target that was not there until now: where a view keeps the rows that point at nothing.
     Without it, these rows are found as any others."""
+    refills: Mapping[str, Node] = field(default_factory=dict)
+    """Per 'Entity.role' (to-many) of which a view keeps a subset: the plan that finds the whole child rows of one key,
+    in the order of the subset, strongly; Outer paths are the key's columns. By it the next row is found when one that
+    is kept goes."""
 
     def __hash__(self) -> int:
         return id(self)

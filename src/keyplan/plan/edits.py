@@ -24,7 +24,12 @@ class Test:
 
 @dataclass(frozen=True)
 class Edit:
-    """One entry put, patched, deleted, added to, or merely checked."""
+    """One entry put, patched, deleted, added to, or merely checked.
+
+    In a subset (`Embed.limit`) a row may have no entry though it is there. A put stays if it is among the first ones
+    when all edits of the request are done, a patch changes the entry if there is one, and each of them, and each
+    delete, counts as a change of the subset. A check there has the key of the parent alone, and a test of `VERSION`.
+    """
 
     view: str
     do: str

@@ -23,6 +23,9 @@ COPIES = "copies"
 """The cut of a part that spreads the reads of a hot entry: the entry is kept under every number below `ways`."""
 COUNT = "$count"
 """The measure that every view with measures keeps: a group exists while it is above 0."""
+VERSION = "$version"
+"""Of a subset (`Embed.limit`): how often its parent's children have been written, those included that it does not keep.
+It is read with the rows of the subset, and tested by the writes that take one of them away."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,11 @@ class Embed:
     holds: tuple[str, ...]
     embeds: tuple[Embed, ...] = ()
     limit: int | None = None
-    """Only the first so many by `sort` are kept here (a subset); the child's home is elsewhere then."""
+    """Only the first so many by `sort` are kept here (a subset); the child's home is elsewhere then. Fewer mean that
+    there are no more children."""
+
+    def __str__(self) -> str:
+        return self.role if self.limit is None else f"first {self.limit} {self.role}"
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from keyplan.store.fold import minus, plus
 from keyplan.store.places import Place, Places, Watch
 from keyplan.store.pump import gather
 from keyplan.store.rows import Key, Row, RowReader, World
+from keyplan.store.subsets import Subsets
 
 
 class Mutator:
@@ -37,6 +38,7 @@ class Mutator:
         self.places = places
         self.reader = reader
         self.computed = ComputedColumns(model, places, reader)
+        self.subsets = Subsets(model, places, reader)
         self.extreme_names: dict[tuple[str, str], str] = {}
         """(view, measure) to min or max, for those that are extended and not added to."""
         for found in places.of.values():
@@ -44,10 +46,6 @@ class Mutator:
                 for measure, _ in place.measures:
                     if measure.how in ("min", "max"):
                         self.extreme_names[place.view.name, measure.name] = measure.how
-                if place.limit is not None:
-                    raise DesignError(
-                        f"view '{place.view.name}' keeps a subset of embedded rows, which is not done yet"
-                    )
                 if place.extremes:
                     self.group_role(place)
 
@@ -66,6 +64,8 @@ class Mutator:
                 continue
             if place.measures or place.key_copies or place.deciding & changed or self.moving(place):
                 return False
+            if place.limit is not None:
+                return False  # what comes into a subset is worked out from whole rows
         return not any(watch.columns & changed for watch in self.places.watches[entity])
 
     def is_blind_removal(self, entity: str) -> bool:
@@ -73,7 +73,7 @@ class Mutator:
         if self.places.watches[entity] or self.places.feeds[entity]:
             return False
         return all(
-            place.dangling or not (place.measures or place.key_copies or self.moving(place))
+            place.dangling or not (place.measures or place.key_copies or place.limit or self.moving(place))
             for place in self.places.of[entity]
         )
 
@@ -135,6 +135,7 @@ class Mutator:
         work = Work(world, list(derived.checks))
         for number, change in enumerate(changes):
             yield from self.edit_row(work, number, change)
+        yield from self.subsets.refill(work)
         try:
             edits = merged(work.edits, self.extreme_names)
         except ConflictError as error:
@@ -357,7 +358,7 @@ class Mutator:
             if place.home and tests:
                 own = tuple(Test(column, "=", value) for column, value in tests.items())
                 return replace(edit, expect="present", tests=own)
-            if edit.do == "put" or change.late:
+            if edit.do == "put" or change.late or place.limit is not None:
                 return edit
             entity = self.model.entities[change.entity]
             assert change.old is not None

@@ -58,6 +58,7 @@ class Place:
     """With the function that works out each one's expression."""
     extremes: bool = False
     limit: int | None = None
+    """Of the rows under one parent, only the first so many have an entry: see `subsets.py`."""
     dangling: Role | None = None
     """The reference whose rows without a target are those that have an entry here."""
 
@@ -75,6 +76,10 @@ class Place:
     def entry(self, row: Mapping[str, Any]) -> Row:
         """What an entry holds of a row, as far as it is known."""
         return {path: row[path] for path in self.holds if path in row}
+
+    def parent_of(self, key: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Of the key of an embedded entry, the part that is the parent's."""
+        return key[: len(self.view.parts)]
 
     def amounts(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """What a row contributes to each measure; missing contributions are left out."""
@@ -241,6 +246,7 @@ def _place(
     mutable = {path for path in decides | terms | references if path in entity.columns and path not in entity.key}
     own = {path for path in {*holds, *decides, *terms} if path in entity.columns} | references
     home_view, home_at = design.homes[key.entity]
+    limit = embed.limit if embed is not None else None
     return Place(
         view=view,
         at=at,
@@ -249,7 +255,7 @@ def _place(
         holds=tuple(holds),
         where=where(Call({}, _ALWAYS), {}) if where is not None else None,
         home=(view.name, at) == (home_view, tuple(home_at)),
-        exact=not view.where and all(_is_exact(part, entity.key) for part in key.parts),
+        exact=not view.where and limit is None and all(_is_exact(part, entity.key) for part in key.parts),
         copies=copies,
         key_copies=any(str(path) in decides | terms for path in copies),
         lasting=frozenset(str(path) for path in copies if _expires(model, key.entity, path)),
@@ -258,7 +264,7 @@ def _place(
         composed=composed_keys(design.views.values(), kinds, view.name, key.entity),
         measures=tuple((one, compile_term(one.term) if one.term else None) for one in view.measures),
         extremes=any(one.how in ("min", "max") for one in view.measures),
-        limit=embed.limit if embed is not None else None,
+        limit=limit,
         dangling=dangling_role(model, view) if embed is None else None,
     )
 

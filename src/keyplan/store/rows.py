@@ -33,6 +33,7 @@ class RowReader:
         self.places = places
         self._by_key: dict[str, Runner] = {}
         self._pointing: dict[tuple[str, bool], Runner] = {}
+        self._first: dict[str, Runner] = {}
 
     def by_key(self, wanted: Iterable[tuple[str, Key]], now: datetime) -> Proc[dict[tuple[str, Key], Row | None]]:
         """Rows of any entities by their keys, in one round where the plans allow; None for those that are not there."""
@@ -104,6 +105,25 @@ class RowReader:
             [row for row in rows if all(row[column] == part for column, part in zip(columns, key, strict=True))]
             for key, rows in zip(keys, lists, strict=True)
         ]
+
+    def first(
+        self, entity: str, role: str, key: Key, order: Sequence[tuple[str, bool]], limit: int, now: datetime
+    ) -> Proc[list[Row]]:
+        """At least the first rows of a to-many role, in this order; all of them where they are not found in it."""
+        name = f"{entity}.{role}"
+        about = self.model.entities[entity]
+        child = about.roles[role].entity
+        runner = self._first.get(name)
+        if runner is None:
+            node = self.design.refills.get(name)
+            if node is None:
+                raise DesignError(f"the design does not say how to find the first '{role}' of '{entity}'")
+            runner = self._first[name] = self.executor.compile(self._marking(child, node))
+        ordered = [(str(term.path), term.descending) for term in runner.order] == list(order)
+        outers = [dict(zip(about.key, key, strict=True))]
+        lists = yield from runner.many(Call({}, now, strong=True), outers, None, limit if ordered else None)
+        (rows,) = yield from self._whole(child, runner, lists)
+        return rows
 
 
 def entries_at(codec: Codec, place: Place, keys: Sequence[Key], takes: Sequence[str]) -> Proc[list[Row | None]]:

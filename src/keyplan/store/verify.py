@@ -25,6 +25,7 @@ from keyplan.store.expiry import compile_alive, is_gone
 from keyplan.store.fold import plus
 from keyplan.store.places import Place
 from keyplan.store.rows import Key, Row, World, entries_at
+from keyplan.store.verify_subsets import SubsetCheck
 
 MOST_LISTED = 100
 TOGETHER = 500
@@ -70,7 +71,7 @@ class Verification:
 def verify(core: Core, repair: bool = False, progress: Callable[[int], None] | None = None) -> Proc[Verification]:
     """Compares all views with the homes; repairs them if asked to."""
     yield from core.writer.intents.finish_all(core.clock())
-    work = _Verifier(core, repair, progress)
+    work = Verifier(core, repair, progress)
     yield from work.structures()
     for entity in _children_first(core) if work.result.compared else ():
         yield from work.entity(entity)
@@ -94,7 +95,9 @@ def _children_first(core: Core) -> list[str]:
     return list(found)
 
 
-class _Verifier:
+class Verifier:
+    """A comparison under way."""
+
     def __init__(self, core: Core, repair: bool, progress: Callable[[int], None] | None) -> None:
         self.core = core
         self.now: datetime = core.clock()
@@ -125,6 +128,7 @@ class _Verifier:
     def entity(self, name: str) -> Proc[None]:
         places = self.core.places.of[name]
         home = self.core.places.home(name)
+        subsets = {id(place): SubsetCheck(self, place) for place in places if place.limit is not None}
         groups: dict[str, dict[Key, dict[str, Any]]] = {place.view.name: {} for place in places if place.measures}
         stored = self.core.model.entities[name].stored
 
@@ -152,6 +156,8 @@ class _Verifier:
                     count(place, full, groups[place.view.name])
                 elif place is home:
                     yield from self.check_home(place, full, alive)
+                elif place.limit is not None:
+                    subsets[id(place)].add(full)
                 else:
                     yield from self.check_entries(place, full)
             if self.progress is not None:
@@ -161,6 +167,8 @@ class _Verifier:
         for place in places:
             if place.measures:
                 yield from self.check_groups(place, groups[place.view.name])
+            elif place.limit is not None:
+                yield from subsets[id(place)].run()
             elif place is not home:
                 yield from self.check_extra(place)
 

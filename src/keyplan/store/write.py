@@ -310,12 +310,14 @@ class Writer:
                     f"{change.label}: the reply was lost, and the row is there now; it may or may not be this one"
                 )
             state = [(one.entity, one.key, one.old) for one in batch.changes]
-            if self.is_final(batch, number, jobs) or state == last:
+            # A subset is refused because of siblings of the row that is written, which stays as it was.
+            contended = number < len(batch.edits) and self.mutator.subsets.has(batch.edits[number])
+            if not contended and (self.is_final(batch, number, jobs) or state == last):
                 more = yield from expired_owners(self, batch, now)
                 if not more:
                     raise self.refusal(batch, number, reply)
                 cleared = more
-            last = state if reading else None
+            last = state if reading and not contended else None
             if reading:
                 yield Pause(random.random() * min(0.2, 0.002 * 2**attempt))
             reading = True

@@ -115,6 +115,38 @@ def test_comments_of_a_viral_post_are_documents_of_their_own() -> None:
     assert requests(design, "comments") == 1
 
 
+def newest_comments(design: Design) -> list[tuple[str, int | None, list[str]]]:
+    """What the documents of posts have of their comments."""
+    embeds = design.views[design.homes["Post"][0]].embeds
+    return [(embed.role, embed.limit, [str(part) for part in embed.sort]) for embed in embeds]
+
+
+def test_the_newest_comments_are_in_the_document_of_the_post() -> None:
+    """Fifty of them, with the names of those who wrote them: the page of a post is one read, be it a viral one."""
+    _, design = designed("blog")
+    assert newest_comments(design) == [("comments", 50, ["created_at desc", "comment_id desc"])]
+    assert "author.name" in design.views[design.homes["Post"][0]].embeds[0].holds
+    assert requests(design, "post") == 1
+    assert "Post.comments" in design.refills
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        (("rate: 500/s\n", "rate: 1/h\n"),),
+        (("comment: { create: Comment, rate: 24k/day", "comment: { create: Comment, rate: 240M/day"),),
+        (("body: text(200), max 5000", "body: text(60000), max 100000"),),
+        (("name: blog", "name: blog\ntargets: { mongodb: { array_elements: 20 } }"),),
+        (("count: 24M  ", "count: 24M\n    ttl: 365d  "),),
+    ],
+    ids=["rarely read", "often written", "large", "longer than wanted", "expiring"],
+)
+def test_the_newest_comments_are_apart_when_that_is_better(changes: tuple[tuple[str, str], ...]) -> None:
+    _, design = designed("blog", *changes)
+    assert not newest_comments(design)
+    assert not design.refills
+
+
 def test_the_number_of_comments_is_kept() -> None:
     """In the post's own document, so that no page of posts looks for it elsewhere."""
     _, design = designed("blog")

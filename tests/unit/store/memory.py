@@ -21,7 +21,7 @@ from keyplan.model.values import add, truncate
 from keyplan.plan.design import Design
 from keyplan.plan.edits import Edit, Test
 from keyplan.plan.steps import Search
-from keyplan.plan.view import COUNT, View
+from keyplan.plan.view import COUNT, VERSION, View
 from keyplan.store.fold import plus
 from keyplan.store.keys import Key, KeyPart, key_of
 
@@ -29,7 +29,7 @@ CHUNK = 3
 """Rows per reply."""
 
 KINDS = {
-    "table": Kind("table", measures=("count", "sum", "min", "max"), unique=True, embeds=True, packs=True),
+    "table": Kind("table", measures=("count", "sum", "min", "max"), unique=True, embeds=True, packs=True, subsets=True),
     "sequence": Kind("sequence", partitioned=False),
     "index": Kind("index", kept_by_engine=True, holds_all=True, partitioned=False, unique=True),
     "composed": Kind("composed", kept_by_engine=True, composed=True),
@@ -133,6 +133,8 @@ class MemoryPort:
         self.entries: dict[Where, dict[tuple[Any, ...], Row]] = {}
         self.values: dict[tuple[str, tuple[Any, ...]], Value] = {}
         """What packed views keep: one value per partition."""
+        self.versions: dict[tuple[str, tuple[str, ...], tuple[Any, ...]], int] = {}
+        """Per subset and parent: how often its children have been written."""
         self.rounds = 0
         self.faults: list[Callable[[Any], Reply | None]] = []
         """Each may answer a request in the port's place."""
@@ -214,6 +216,8 @@ class MemoryPort:
     def row(self, search: Search, key: tuple[Any, ...], entry: Row) -> Row:
         view = self.design.views[search.view]
         row = {path: entry.get(path) for path in search.takes}
+        if VERSION in row:
+            row[VERSION] = self.versions.get((view.name, search.at, key[: len(view.parts)]))
         for part, value in zip(view.parts, key, strict=False):
             name = str(part).removesuffix(" desc")
             if name in search.takes and (view.measures or part.cut in ("each", "words")):
@@ -235,19 +239,43 @@ class MemoryPort:
             if not self.allowed(edit):
                 raise conflict(number, f"{edit.do} of {edit.view} {edit.key!r} refused: {edit.expect} {edit.tests}")
         undo = {where: dict(entries) for where, entries in self.entries.items()}
-        values = dict(self.values)
+        values, versions = dict(self.values), dict(self.versions)
         try:
             result = []
             for number, edit in enumerate(request.edits):
                 result.append(self.edit(number, edit))
                 self.check_unique(number, edit)
         except (ConflictError, RangeError):
-            self.entries, self.values = undo, values
+            self.entries, self.values, self.versions = undo, values, versions
             raise
+        for edit in request.edits:
+            self.cut(edit)
         return result
+
+    def cut(self, edit: Edit) -> None:
+        """Of a subset that was written, leaves the first ones of the parent, and counts the change."""
+        view = self.design.views[edit.view]
+        embed = view.embed_at(edit.at)
+        if embed is None or embed.limit is None or edit.do == "check":
+            return
+        parent = edit.key[: len(view.parts)]
+        here = self.entries[edit.view, edit.at]
+        parts = key_of(self.model, view, edit.at).parts
+        mine = [key for key in here if key[: len(parent)] == parent]
+        mine.sort(key=cmp_to_key(lambda a, b: compare(parts, a, b)))
+        for key in mine[embed.limit :]:
+            del here[key]
+        where = (edit.view, edit.at, parent)
+        self.versions[where] = self.versions.get(where, 0) + 1
 
     def allowed(self, edit: Edit) -> bool:
         view = self.design.views[edit.view]
+        embed = view.embed_at(edit.at)
+        if embed is not None and embed.limit is not None:
+            assert edit.expect == "any", "a subset does not know which rows there are"
+            assert bool(edit.tests) == (edit.do == "check")
+            version = self.versions.get((edit.view, edit.at, edit.key))
+            return all(test.path == VERSION and test.value == version for test in edit.tests)
         entry = self.unpacked(view, edit.key).get(edit.key) if view.packed else None
         entry = entry or self.entries.get((edit.view, edit.at), {}).get(edit.key)
         if entry is not None and edit.alive_at is not None and is_gone(entry, edit.alive_at):

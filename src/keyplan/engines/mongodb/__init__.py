@@ -22,6 +22,7 @@ KINDS = {
         embeds=True,
         one_value=True,
         packs=True,
+        subsets=True,
         measures=("count", "sum", "min", "max"),
     ),
     "elements": Kind("elements", kept_by_engine=True, holds_all=True, inside=True),

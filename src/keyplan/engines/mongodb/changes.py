@@ -81,6 +81,8 @@ def signature(place: Place) -> str:
             child.array,
             [slot.field for slot in child.own_key],
             sorted([s.path, s.field, str(s.type)] for s in child.slots.values()),
+            # Which rows of a subset there are depends on these as well.
+            *([child.limit, child.own_ways, child.version] if child.limit is not None else []),
         ]
         for child in place.children.values()
     )

@@ -20,6 +20,7 @@ from keyplan.model.predicate import compile_condition
 from keyplan.model.types import Type
 from keyplan.model.values import add
 from keyplan.plan.edits import Edit, Test
+from keyplan.plan.view import VERSION
 
 MOST_INT = 2**63 - 1
 _MOST_DIGITS = Decimal(10**18 - 1)
@@ -167,6 +168,8 @@ def test_holds(place: Place, test: Test, entry: dict[str, Any]) -> bool:
     """Whether a test holds for an entry as it was found."""
     value: Any = test.value
     found = entry[test.path]
+    if test.path == VERSION:
+        return bool(found == value)
     if value is None and test.op not in ("present", "missing"):
         return (found is None) == (test.op == "=")
     wanted = (frozenset(value),) if test.op == "in" else tuple(value) if test.op == "between" else (value,)

@@ -33,6 +33,11 @@ def edit_words(model: Model, design: Design, touch: Touch) -> str:
 
 def _element(place: Place, name: str, key: str, edit: str) -> str:
     own = ", ".join(f"{slot.field}: :{slot.path}" for slot in place.own_key)
+    if place.limit is not None:
+        if edit == "delete":
+            key = f"{{ _id: {_id(place)}, {place.version}: the one that was read }}"
+        upsert = ", { upsert: true }" if edit == "put" else ""
+        return f"{name}.updateOne({key}, [{{ $set: {_first(place, edit)} }}]{upsert})"
     if edit == "delete":
         return f"{name}.updateOne({key}, {{ $pull: {{ {place.array}: {{ {own} }} }} }})"
     if edit == "patch":
@@ -52,6 +57,22 @@ def _packed(place: Place, name: str, key: str, edit: str) -> str:
     push = f"{name}.updateOne({new}, {{ $push: {{ {place.array}: {_fields(place)} }}{lasts} }}, {{ upsert: true }})"
     pull = f"{name}.updateOne({{ _id: … }}, {{ $pull: {{ {place.array}: {{ … }} }} }})"
     return f"{pull}\n{push}" if edit == "move" else push
+
+
+def _first(place: Place, edit: str) -> str:
+    """The array of which the first rows are kept, as a stage of a pipeline sets it, and the count of its changes."""
+    array, version = place.array, place.version
+    own = ", ".join(f"{slot.field}: :{slot.path}" for slot in place.own_key)
+    if edit == "patch":
+        found = f"{{ $map: … its row {{ {own} }} … }}"
+    else:
+        parts = place.parts[len(place.parts) - place.own :]
+        by = ", ".join(f"{part.slot.field}: {-1 if part.descending else 1}" for part in parts)
+        rows = f'{{ $concatArrays: ["${array}", [{_fields(place)}]] }}'
+        if edit == "delete":
+            rows = f'{{ $concatArrays: ["${array}" without {{ {own} }}, [the next row]] }}'
+        found = f"{{ $slice: [{{ $sortArray: {{ input: {rows}, sortBy: {{ {by} }} }} }}, {place.limit}] }}"
+    return f'{{ {array}: {found}, {version}: {{ $add: ["${version}", 1] }} }}'
 
 
 def _id(place: Place) -> str:

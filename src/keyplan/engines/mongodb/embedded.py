@@ -17,6 +17,7 @@ from keyplan.engines.mongodb.operations import Find, Found, More
 from keyplan.engines.mongodb.values import ID, Document, Names, Slot, id_encoder, key_decoder, row_code, source_of
 from keyplan.errors import UnsupportedError
 from keyplan.plan.steps import Search
+from keyplan.plan.view import VERSION
 
 Keyed = list[tuple[tuple[Any, ...], Row]]
 
@@ -44,21 +45,25 @@ class EmbeddedReader(Reader):
         if search.along:
             raise UnsupportedError(f"view '{search.view}': rows are embedded one level deep")
         owned = {slot.path for slot in beside}
-        for path in search.takes:
+        versioned = place.limit is not None and VERSION in search.takes
+        given = [path for path in search.takes if not (versioned and path == VERSION)]
+        for path in given:
             if path not in place.slots and path not in owned:
                 raise UnsupportedError(f"view '{search.view}' does not hold '{path}'")
         self._place = place
         self._descending = search.descending
-        takes = [place.slots[path] for path in search.takes if path not in owned]
+        takes = [place.slots[path] for path in given if path not in owned]
         names = Names()
         key = "".join(names.decode(slot, source_of(slot, "e")) + ", " for slot in place.own_key)
-        row = ", ".join(filter(None, (row_code(names, takes, "e"), row_code(names, beside, "d"))))
+        version = f"{VERSION!r}: d.get({place.version!r})" if versioned else ""
+        row = ", ".join(filter(None, (row_code(names, takes, "e"), row_code(names, beside, "d"), version)))
         self._elements: Callable[[Document], Keyed] = names.compile(
             f"lambda d: sorted([(({key}), {{{row}}}) for e in d.get({place.array!r}, ())], key=lambda pair: pair[0])"
         )
         wanted = {slot.field for slot in (*takes, *place.own_key) if slot.field.partition(".")[0] != ID}
         projection = {f"{place.array}.{field}": 1 for field in sorted(wanted)} or {place.array: 1}
         self._projection: dict[str, int] | None = projection | {slot.field: 1 for slot in beside}
+        self._projection |= {place.version: 1} if versioned else {}
         roots = place.parts[: len(place.parts) - place.own]
         self._roots = len(roots)
         self._id = id_encoder(place.root_key)

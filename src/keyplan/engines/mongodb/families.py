@@ -2,7 +2,8 @@
 
 A parent with its children is one insert. A single child is pushed, patched through an array filter, or pulled. What
 is more than that is a pipeline: stages that take the document's array, leave out or change elements, and append others.
-Values stand behind `$literal` there, so that a text that begins with `$` stays a text.
+Values stand behind `$literal` there, so that a text that begins with `$` stays a text. An array that keeps only the
+first rows is always changed so: sorted and cut when all is in it, and the change counted.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from keyplan.engines.mongodb.values import (
     tuple_encoder,
 )
 from keyplan.errors import UnsupportedError
-from keyplan.plan.edits import Edit
+from keyplan.plan.edits import Edit, Test
+from keyplan.plan.view import VERSION
 
 One = tuple[int, Place, Edit]
 TOUCH = {"$inc": {TOUCHED: 1}}
@@ -57,6 +59,8 @@ class Family:
         """The entry that an edit speaks of, in a document."""
         if not place.array:
             return self.rows([document])[0] if self.root.presence in document else None
+        if place.limit is not None and edit.do == "check":
+            return {VERSION: document.get(place.version)}
         member = self.members[id(place)]
         wanted = tuple(edit.key[len(place.parts) - place.own :])
         return next((row for key, row in member.pairs(document) if key == wanted), None)
@@ -101,6 +105,9 @@ class Family:
         root = [edit for _, place, edit in group if not place.array]
         if len(root) != 1 or root[0].do != "put" or root[0].expect != "absent":
             return False
+        for child in self.roles.values():
+            if child.limit is not None and sum(place is child for _, place, _ in group) > child.limit:
+                return False  # which of them stay is for the server to say
         return all(edit.do == "put" and not edit.tests and edit.expect != "present" for _, _, edit in group)
 
     def _document(self, key: Any, group: Sequence[One]) -> Document:
@@ -120,6 +127,8 @@ class Family:
 
     def _conditions(self, one: One, step: Step) -> list[Document]:
         _, place, edit = one
+        if place.limit is not None:
+            return [_version_term(place, test) for test in edit.tests]
         if place.array:
             return self.members[id(place)].conditions(edit, step)
         presence = self.root.presence
@@ -159,7 +168,7 @@ class Family:
         """A push, array filter or pull, where that is all there is to do."""
         member = self.members[id(place)]
         key = member.key(edit)
-        if not key:
+        if not key or place.limit is not None:
             return False
         if edit.do == "put" and edit.expect == "absent" and not (edit.alive_at is not None and place.expires):
             step.body = {"$push": {place.array: member.fields(edit.values)}}
@@ -192,7 +201,8 @@ class Family:
         return stages
 
     def _root_stages(self, edit: Edit) -> list[Document]:
-        arrays = {array: {"$ifNull": [f"${array}", []]} for array in self.roles}
+        arrays: Document = {array: {"$ifNull": [f"${array}", []]} for array in self.roles}
+        arrays |= {child.version: f"${child.version}" for child in self.roles.values() if child.version}
         if edit.do == "put":
             own = {name: {"$literal": value} for name, value in self._own(edit).items()}
             return [{"$replaceWith": {ID: f"${ID}", **own, **arrays}}]
@@ -229,6 +239,11 @@ class Family:
         key = self.id(edit.key[: len(place.parts) - place.own])
         puts = any(edit.do == "put" for _, _, edit in group)
         return [("upsert" if puts else "update", {ID: key}, self.pipeline(group))]
+
+
+def _version_term(place: Place, test: Test) -> Document:
+    """Nobody has changed the rows of a subset since they were read."""
+    return {place.version: {"$exists": False} if test.value is None else {"$eq": test.value}}
 
 
 def added(kind: str, value: str, amount: Any) -> Document:
@@ -337,9 +352,29 @@ class _Member:
         if out:
             staying = {"$not": [self.matches_any(out)]}
             kept: Document = {"$filter": {"input": source, "as": "e", "cond": staying}}
-            new = [{"$literal": self.fields(edit.values)} for edit in out if edit.do == "put"]
-            stages.append({"$set": {array: {"$concatArrays": [kept, new]} if new else kept}})
+            new = [{"$literal": self.fields(edit.values)} for edit in self._staying(out)]
+            found = {"$concatArrays": [kept, new]} if new else kept
+            stages.append({"$set": {array: self._first(found) if new and self.place.limit is not None else found}})
+        if stages and self.place.limit is not None:
+            version = self.place.version
+            stages.append({"$set": {version: {"$add": [{"$ifNull": [f"${version}", 0]}, 1]}}})
         return stages
+
+    def _staying(self, edits: Sequence[Edit]) -> list[Edit]:
+        """The puts, but for those of which it is certain that there are enough before them."""
+        puts = [edit for edit in edits if edit.do == "put"]
+        if self.place.limit is None or len(puts) <= self.place.limit:
+            return puts
+        for position in reversed(range(len(self.place.parts) - self.place.own, len(self.place.parts))):
+            down = self.place.parts[position].descending
+            puts.sort(key=lambda edit, position=position: edit.key[position], reverse=down)  # type: ignore[misc]
+        return puts[: self.place.limit]
+
+    def _first(self, elements: Document) -> Document:
+        """As many elements as are kept, in their order; BSON sorts values as the language does."""
+        parts = self.place.parts[len(self.place.parts) - self.place.own :]
+        by = {part.slot.field: -1 if part.descending else 1 for part in parts}
+        return {"$slice": [{"$sortArray": {"input": elements, "sortBy": by}}, self.place.limit]}
 
     def _patched(self, edit: Edit) -> Document:
         place = self.place

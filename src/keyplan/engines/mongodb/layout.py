@@ -7,7 +7,8 @@ A document has
   documents field by field, so that the index on `_id` is sorted as the view is. What stands there stands nowhere else;
 - a field for every other path that the view holds, named like the path (`user.name` is `user_name`);
 - `_expires` where rows expire, `_count` and its like where it counts a group;
-- an array per embedded role, with a document per child row, without what the parent's `_id` says already.
+- an array per embedded role, with a document per child row, without what the parent's `_id` says already; where it
+  keeps only the first rows, `_comments_version` or its like counts the changes.
 
 A packed view has a document per partition instead: its `_id` is made of the partition's values alone, and the array
 `rows` has an element per entry, without what the `_id` says already. `_expires` then stands in the elements and, not
@@ -73,6 +74,10 @@ class Place:
     """An embed or a packed view: the field of the array."""
     own: int = 0
     """An embed or a packed view: how many parts stand in the element itself."""
+    limit: int | None = None
+    """An embed that keeps only the first so many rows: in the order of its own parts."""
+    version: str = ""
+    """With a limit: the field of the document that counts the changes of these rows."""
     owner: str = ""
     """An embed: the reference by which its rows know the row whose document they are in."""
     children: dict[str, Place] = field(default_factory=dict)
@@ -94,6 +99,11 @@ class Place:
     def own_key(self) -> tuple[Slot, ...]:
         """An embed: the parts that tell its elements apart within a document."""
         return self.key[len(self.parts) - self.own :]
+
+    @property
+    def own_ways(self) -> tuple[bool, ...]:
+        """An embed: for each of these parts, whether it is sorted downwards."""
+        return tuple(part.descending for part in self.parts[len(self.parts) - self.own :])
 
     @property
     def root_key(self) -> tuple[Slot, ...]:
@@ -302,7 +312,7 @@ def _collection(model: Model, view: View, name: str) -> list[Place]:
             if not slot.nullable and not slot.type.is_collection and slot.path in model.entities[view.entity].columns
         )
         place.presence = next(always, HERE)
-    return [place, *(_embed(model, place, embed) for embed in view.embeds)]
+    return [place, *(_embed(model, place, embed, outer) for embed in view.embeds)]
 
 
 def _slot(model: Model, entity: str, path: str, names: FieldNames) -> Slot:
@@ -311,7 +321,7 @@ def _slot(model: Model, entity: str, path: str, names: FieldNames) -> Slot:
     return Slot(path, names.of(path), type, nullable, copied=copied)
 
 
-def _embed(model: Model, parent: Place, embed: Embed) -> Place:
+def _embed(model: Model, parent: Place, embed: Embed, outer: FieldNames) -> Place:
     if embed.embeds:
         raise UnsupportedError(f"view '{parent.view.name}': rows are embedded one level deep")
     role = model.entities[parent.entity].roles[embed.role]
@@ -332,6 +342,8 @@ def _embed(model: Model, parent: Place, embed: Embed) -> Place:
         parts.append(KeyPart(slots[one.path], one.descending))
     place = Place(parent.view, (embed.role,), embed.entity, parent.collection, tuple(parts), slots)
     place.array, place.own, place.owner = embed.role, len(embed.sort), role.field
+    if embed.limit is not None:
+        place.limit, place.version = embed.limit, outer.of(f"${embed.role}_version")
     parent.children[embed.role] = place
     return place
 

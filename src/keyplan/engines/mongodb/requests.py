@@ -78,7 +78,7 @@ class MongoReader(Reader):
         takes = [place.slots[path] for path in search.takes]
         children = {role: place.children[role] for role in search.along}
         along = {
-            role: elements_decoder(child.array, tuple(child.slots.values()), child.own_key)
+            role: elements_decoder(child.array, tuple(child.slots.values()), child.own_key, child.own_ways)
             for role, child in children.items()
         }
         self._rows = rows_decoder(takes, along)

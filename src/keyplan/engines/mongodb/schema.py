@@ -27,6 +27,9 @@ def document_schema(place: Place) -> Document:
             required.append(slot.field)
     for child in place.children.values():
         properties[child.array] = {"bsonType": "array", "items": element_schema(child)}
+        if child.limit is not None:
+            properties[child.array]["maxItems"] = child.limit
+            properties[child.version] = {"bsonType": ["int", "long"]}
     for name in place.words:
         properties[name] = {"bsonType": "array", "items": {"bsonType": "string"}}
         required.append(name)
@@ -38,7 +41,9 @@ def document_schema(place: Place) -> Document:
     if not place.children:
         return {**schema, "required": required}
     # Children may be there without their parent: then it has no field at all but theirs.
-    alone = {"properties": {name: {} for name in (ID, TOUCHED, *place.children)}, "additionalProperties": False}
+    versions = [child.version for child in place.children.values() if child.version]
+    names = (ID, TOUCHED, *place.children, *versions)
+    alone = {"properties": {name: {} for name in names}, "additionalProperties": False}
     return {**schema, "required": [ID], "anyOf": [{"required": required}, alone]}
 
 

@@ -328,16 +328,27 @@ def rows_decoder(
     return made
 
 
-def elements_decoder(array: str, slots: Sequence[Slot], keys: Sequence[Slot]) -> Callable[[Document], list[Row]]:
-    """A function from a document to the rows embedded under a field, in the order of `keys`."""
+def elements_decoder(
+    array: str, slots: Sequence[Slot], keys: Sequence[Slot], ways: Sequence[bool]
+) -> Callable[[Document], list[Row]]:
+    """A function from a document to the rows embedded under a field, in the order of `keys`, downwards by those whose
+    way is True."""
     names = Names()
     row = row_code(names, slots, "e")
-    key = "".join(names.decode(slot, source_of(slot, "e")) + ", " for slot in keys)
+    codes = [names.decode(slot, source_of(slot, "e")) for slot in keys]
+    sorts = ""
+    last = len(codes)
+    for first in reversed(range(len(codes))):  # sorts are stable: the last parts first, those of one way together
+        if first == 0 or ways[first - 1] != ways[first]:
+            key = "".join(f"{code}, " for code in codes[first:last])
+            down = ", reverse=True" if ways[first] else ""
+            sorts += f"    if len(found) > 1: found = sorted(found, key=lambda e: ({key}){down})\n"
+            last = first
     exec(
         f"def decode(d):\n"
         f"    found = d.get({array!r})\n"
         f"    if not found: return []\n"
-        f"    if len(found) > 1: found = sorted(found, key=lambda e: ({key}))\n"
+        f"{sorts}"
         f"    return [{{{row}}} for e in found]",
         names.env,
     )
