@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+EXAMPLES = Path(__file__).parents[1] / "examples"
 HEAVY = {
     "_sqlite3",
     "aiohttp",
@@ -65,6 +67,12 @@ def test_help_of_a_command_loads_that_command_only() -> None:
     modules = modules_after(command("design", "--help"))
     assert ours(modules) <= LIGHT | {"keyplan.cli", "keyplan.cli.main", "keyplan.cli.design", "keyplan.cli.options"}
     assert not modules & HEAVY
+
+
+def test_designing_loads_no_store_and_no_driver() -> None:
+    modules = modules_after(command("design", str(EXAMPLES / "sessions.yaml"), "--engine", "dynamodb"))
+    assert not {name for name in ours(modules) if name.startswith(("keyplan.store", "keyplan.emit", "keyplan.data"))}
+    assert modules & HEAVY == {"highspy", "lark", "numpy", "yaml"}
 
 
 def test_engine_names_load_no_engine() -> None:

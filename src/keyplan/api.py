@@ -1,4 +1,7 @@
-"""The public functions that join several layers; everything else public is where it is made."""
+"""The public functions that join several layers; everything else public is where it is made.
+
+Each imports the layers that it joins: who designs waits for no store, and who reads a lock file for no designer.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from keyplan.design import design as design_for
-from keyplan.design.explain import explain as explain_design
 from keyplan.engines import engine_for_url, get_engine
 from keyplan.engines.calibration import Calibration
 from keyplan.errors import ArgumentError, DesignError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
-from keyplan.plan.lockfile import lock_text, read_lock
-from keyplan.store import apply as steps
-from keyplan.store.open import lock_file
-from keyplan.store.pump import patient, run
+from keyplan.plan.lockfile import lock_file, lock_text, read_lock
 
 
 def design(model: Model, engine: str, *, keep: Design | None = None) -> Design:
@@ -25,8 +23,14 @@ def design(model: Model, engine: str, *, keep: Design | None = None) -> Design:
 
     With `keep`, the cheapest among those that have all structures of an earlier design.
     """
+    from keyplan.design import design as design_for
+
     _check(model)
     return design_for(model, get_engine(engine), keep=keep)
+
+
+_design = design
+"""The same, where an argument is called `design`."""
 
 
 def _check(model: object) -> None:
@@ -40,6 +44,8 @@ def explain(model: Model, design: Design, name: str | None = None) -> dict[str, 
 
     A structure is explained by who needs it, and by what the best design without it would cost.
     """
+    from keyplan.design.explain import explain as explain_design
+
     return explain_design(model, get_engine(design.engine), design, name)
 
 
@@ -64,7 +70,7 @@ def generate(
 
 def save_lock(model: Model, design: Design) -> Path:
     """Writes the lock file of a design beside the model, to be committed with it; it is complete or not there."""
-    path = lock_file(model, get_engine(design.engine))
+    path = lock_file(model, get_engine(design.engine).name)
     if path is None:
         raise DesignError(f"{model.file or model.name}: a lock file stands beside its model; put the model in a file")
     partial = path.with_name(path.name + ".partial")
@@ -74,7 +80,7 @@ def save_lock(model: Model, design: Design) -> Path:
 
 def load_lock(model: Model, engine: str, *, stale: bool = False) -> Design | None:
     """The design in the lock file beside the model, or None; one made for another model is refused unless `stale`."""
-    path = lock_file(model, get_engine(engine))
+    path = lock_file(model, get_engine(engine).name)
     if path is None or not path.is_file():
         return None
     return read_lock(path.read_text(encoding="utf-8"), None if stale else model, str(path))
@@ -94,9 +100,12 @@ def apply(
     The design is the one given, else that of the lock file, else the cheapest. Steps that destroy data begin with
     `destroys:`, and are refused unless `destroy` is set.
     """
+    from keyplan.store import apply as steps
+    from keyplan.store.pump import patient, run
+
     _check(model)
     engine = engine_for_url(url)
-    chosen = design or load_lock(model, engine.name) or design_for(model, engine)
+    chosen = design or load_lock(model, engine.name) or _design(model, engine.name)
     if dry and engine.lacks(url):
         found = steps.from_nothing(model, engine, chosen)
     else:
@@ -113,6 +122,8 @@ def apply(
 
 def calibrate(url: str, *, progress: Callable[[float], None] | None = None) -> Calibration:
     """Measures what work costs on a live server, in structures of its own that are removed again."""
+    from keyplan.store.pump import patient, run
+
     engine = engine_for_url(url)
     port = engine.connect(url, Model("calibration", {}), None)
     try:

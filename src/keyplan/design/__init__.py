@@ -10,20 +10,16 @@ from time import perf_counter
 from keyplan.design.assemble import Assembly
 from keyplan.design.build import Built
 from keyplan.design.cheapest import cheapest
-from keyplan.design.difference import difference
 from keyplan.design.document import document
-from keyplan.design.document_schema import document_schema
-from keyplan.design.explain import explain
 from keyplan.design.given import carried_over, unfit
 from keyplan.design.hints import hints
-from keyplan.design.picture import picture
 from keyplan.design.unserved import explain_unserved
 from keyplan.engines.base import Engine
 from keyplan.errors import DesignError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design, Finding
 
-__all__ = ["design", "difference", "document", "document_schema", "explain", "picture"]
+__all__ = ["design", "document"]
 
 
 def design(model: Model, engine: Engine, *, keep: Design | None = None) -> Design:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -37,6 +38,14 @@ _STATISTICS = {
     *("count", "distinct", "skew", "top", "size", "usual"),
 }
 """Fields of a model that may change without a design becoming wrong, only dearer."""
+
+
+def lock_file(model: Model, engine: str) -> Path | None:
+    """Where the lock file of a model lies, or would lie: beside it; None for a model that is not in a file."""
+    if not model.file or not Path(model.file).suffix:
+        return None
+    path = Path(model.file)
+    return path.with_name(f"{path.stem}.{engine}.lock.json")
 
 
 def lock_text(model: Model, design: Design) -> str:

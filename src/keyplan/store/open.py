@@ -14,7 +14,7 @@ from keyplan.model.load import load_model
 from keyplan.model.model import Model
 from keyplan.model.new_row import NewId
 from keyplan.plan.design import Design
-from keyplan.plan.lockfile import lock_text, read_lock
+from keyplan.plan.lockfile import lock_file, lock_text, read_lock
 from keyplan.store.apply import apply, inspect, is_same
 from keyplan.store.core import Clock, Core
 from keyplan.store.pump import patient, run, run_async
@@ -117,20 +117,12 @@ def _nothing_applied(engine: Engine) -> DesignError:
     return DesignError(f"nothing has been applied to this {engine.name} database yet; run 'keyplan apply' first")
 
 
-def lock_file(model: Model, engine: Engine) -> Path | None:
-    """Where the lock file of a model lies, or would lie: beside it; None for a model that is not in a file."""
-    if not model.file or not Path(model.file).suffix:
-        return None
-    path = Path(model.file)
-    return path.with_name(f"{path.stem}.{engine.name}.lock.json")
-
-
 def settled_design(model: Model, engine: Engine, design: Design | None, create: bool = True) -> Proc[Design]:
     """The design to be run, after seeing that the server holds it; a new embedded database is given it."""
     catalog = yield from inspect(model, engine, design)
     lock: str | None = None
     if design is None:
-        path = lock_file(model, engine)
+        path = lock_file(model, engine.name)
         if path is not None and path.is_file():
             lock = path.read_text(encoding="utf-8")
             design = read_lock(lock, model, str(path))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from keyplan.design import design, difference
-from keyplan.design.difference import repriced
+from keyplan.design import design
+from keyplan.design.difference import difference, repriced
 from keyplan.design.given import identity
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.errors import DesignError

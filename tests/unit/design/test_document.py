@@ -12,7 +12,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from keyplan.design import difference, document, document_schema
+from keyplan.design import document
+from keyplan.design.difference import difference
+from keyplan.design.document_schema import document_schema
 from keyplan.engines import BUILTIN
 from tests.unit.design.support import EXAMPLES, PLACES, ROOT, designed, example
 

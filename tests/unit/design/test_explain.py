@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from keyplan.design import design, document, explain
+from keyplan.design import design, document
 from keyplan.design.build import build_problem
+from keyplan.design.explain import explain
 from keyplan.design.given import view_key
 from keyplan.design.problem import evaluate
 from keyplan.engines import BUILTIN, get_engine

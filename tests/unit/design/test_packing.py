@@ -8,8 +8,9 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from keyplan.design import design, document, document_schema
+from keyplan.design import design, document
 from keyplan.design.build import build_problem
+from keyplan.design.document_schema import document_schema
 from keyplan.design.problem import INFEASIBLE
 from keyplan.design.solve import solve
 from keyplan.engines import BUILTIN, get_engine
