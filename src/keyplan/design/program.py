@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
+from itertools import combinations
 
-from keyplan.design.goals import Goal
+from keyplan.design.goals import Goal, Option
 from keyplan.design.problem import Problem
 
 INF = float("inf")
@@ -48,42 +49,49 @@ class Linear:
         self.high.append(high)
 
 
+Columns = dict[int, list[tuple[Option, int]]]
+"""Per goal number: its options in the program, and the variable of each."""
+
+
 def build(problem: Problem, dropped: Set[str] = frozenset()) -> Linear:
-    """The program of a problem; the first variables are the views, in order. Those `dropped` are not to be chosen."""
+    """The program of a problem; the first variables are the views, in order. Those `dropped` are not to be chosen, and
+    nothing else is said of them."""
     linear = Linear()
     per_second = problem.costs.per_second
     for name in problem.views:
         linear.variable(name, problem.fixed_cost(name), 0.0 if name in dropped else 1.0, integer=True)
-    options: dict[tuple[int, int], int] = {}
-    done: dict[int, float] = {}
+    columns: Columns = {}
 
     def add_goal(goal: Goal, rate: float, times: dict[int, float]) -> None:
-        if goal.number in done:
+        if goal.number in columns:
             return
-        done[goal.number] = rate
+        here = columns[goal.number] = []
         by_view: dict[str, list[int]] = {}
         for number, option in enumerate(goal.options):
+            takes = option.takes
+            if not dropped.isdisjoint(takes):
+                continue
             column = linear.variable(f"y{goal.number}.{number}", option.cost.cost * rate * per_second, INF)
-            options[(goal.number, number)] = column
-            for name in sorted(option.takes):
+            here.append((option, column))
+            for name in sorted(takes):
                 by_view.setdefault(name, []).append(column)
-        for name, columns in by_view.items():
-            row = dict.fromkeys(columns, 1.0)
+        for name, using in by_view.items():
+            row = dict.fromkeys(using, 1.0)
             row[linear.columns[name]] = -times[goal.number]
             linear.row(row, high=0.0)
-        for option in goal.options:
+        for option, _ in here:
             for sub in option.subs:
                 add_goal(sub.goal, rate, times)
 
     for root in problem.roots:
         add_goal(root.goal, root.rate, _times(root.goal))
-        uses = {options[(root.goal.number, number)]: 1.0 for number in range(len(root.goal.options))}
+        uses = {column: 1.0 for _, column in columns[root.goal.number]}
         if root.always:
             linear.row(uses, 1.0, 1.0)
         else:
-            for name in sorted(root.demanded_by):
+            for name in sorted(root.demanded_by - dropped):
                 linear.row({**uses, linear.columns[name]: -1.0}, low=0.0)
-        _raised(linear, options, root.goal)
+        _raised(linear, columns, root.goal)
     for _, names in problem.required:
         linear.row({linear.columns[name]: 1.0 for name in names}, low=1.0)
     for name, (cost, upper, integer) in problem.couplings.variables.items():
@@ -91,7 +99,7 @@ def build(problem: Problem, dropped: Set[str] = frozenset()) -> Linear:
     for coupling in problem.couplings.rows:
         linear.row({linear.columns[k]: v for k, v in coupling.coefficients.items()}, coupling.low, coupling.high)
     if problem.costs.transactional:
-        _premiums(problem, linear)
+        _premiums(problem, linear, dropped)
     return linear
 
 
@@ -136,10 +144,9 @@ def _most_times(top: Goal, number: int) -> float:
     return below(top)
 
 
-def _raised(linear: Linear, options: dict[tuple[int, int], int], top: Goal) -> None:
+def _raised(linear: Linear, columns: Columns, top: Goal) -> None:
     """(2): goals below, each once."""
     raised: dict[int, dict[int, float]] = {}
-    goals: dict[int, Goal] = {}
     seen = set()
     stack = [top]
     while stack:
@@ -147,33 +154,30 @@ def _raised(linear: Linear, options: dict[tuple[int, int], int], top: Goal) -> N
         if goal.number in seen:
             continue
         seen.add(goal.number)
-        for number, option in enumerate(goal.options):
+        for option, column in columns[goal.number]:
             for sub in option.subs:
-                goals[sub.goal.number] = sub.goal
                 row = raised.setdefault(sub.goal.number, {})
-                column = options[(goal.number, number)]
                 row[column] = row.get(column, 0.0) - 1.0
                 stack.append(sub.goal)
     for number, parents in raised.items():
         row = dict(parents)
-        for option_number in range(len(goals[number].options)):
-            column = options[(number, option_number)]
+        for _, column in columns[number]:
             row[column] = row.get(column, 0.0) + 1.0
         linear.row(row, low=0.0)
 
 
-def _premiums(problem: Problem, linear: Linear) -> None:
+def _premiums(problem: Problem, linear: Linear, dropped: Set[str]) -> None:
     """A write that touches several self-kept entries is a transaction and pays for each of them once more."""
     for write in problem.rates:
-        touched = problem.own_touched(write)
+        touched = [name for name in problem.own_touched(write) if name not in dropped]
         if not touched:
             continue
-        if problem.several_rows[write]:
+        if problem.several_rows[write] or _always_several(problem, dropped.union(touched)):
             for name in touched:
                 linear.costs[linear.columns[name]] += problem.touch_cost(write, name)
             continue
         alone = {name: _always_alone(problem, write, name) for name in touched}
-        some = _always_one_of(problem, alone)
+        some = _always_one_of(problem, alone, dropped)
         premium = linear.variable(f"p.{write}", 0.0, integer=True)
         shared = []
         for name in touched:
@@ -190,18 +194,24 @@ def _premiums(problem: Problem, linear: Linear) -> None:
         if some and len(shared) == len(some):
             linear.row({premium: -1.0, **dict.fromkeys(shared, 1.0)}, low=0.0)
         singles = [name for name in touched if (name in some if some else alone[name])]
-        for left in range(len(singles)):
-            for right in range(left + 1, len(singles)):
-                row = {premium: 1.0, linear.columns[singles[left]]: -1.0, linear.columns[singles[right]]: -1.0}
-                linear.row(row, low=-1.0)
+        for left, right in combinations(singles, 2):
+            linear.row({premium: 1.0, linear.columns[left]: -1.0, linear.columns[right]: -1.0}, low=-1.0)
 
 
-def _always_one_of(problem: Problem, alone: Mapping[str, bool]) -> set[str]:
+def _always_several(problem: Problem, touched: Set[str]) -> bool:
+    """Whether every design makes the write a transaction: it touches whatever stands on two lists of which a design has
+    one view each, and no view is on both."""
+    lists = [set(names) for _, names in problem.required if touched.issuperset(names)]
+    return any(one.isdisjoint(other) for one, other in combinations(lists, 2))
+
+
+def _always_one_of(problem: Problem, alone: Mapping[str, bool], dropped: Set[str]) -> set[str]:
     """The smallest list of views of which a design has one at least, and each of which the write touches once.
 
     It makes the program's relaxation tight: any other view that the write touches is then the second one.
     """
-    lists = [set(names) for _, names in problem.required if all(alone.get(name) for name in names)]
+    lists = [set(names) - dropped for _, names in problem.required]
+    lists = [names for names in lists if all(alone.get(name) for name in names)]
     return min(lists, key=lambda names: (len(names), sorted(names)), default=set())
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from keyplan.design.goals import Goal, Option
 from keyplan.design.problem import Problem
@@ -39,9 +40,12 @@ def replaceable(problem: Problem) -> set[str]:
     dropped: set[str] = set()
     for names in alike.values():
         names.sort(key=lambda name: (problem.fixed_cost(name), int(name[1:])))
-        for position, name in enumerate(names):
-            before = (other for other in names[:position] if other not in dropped)
-            if any(_replaces(problem, uses, other, name) for other in before):
+        for name in names:
+            cost = problem.fixed_cost(name)
+            no_dearer = (other for other in takewhile(lambda other: problem.fixed_cost(other) <= cost, names))
+            if any(
+                other != name and other not in dropped and _replaces(problem, uses, other, name) for other in no_dearer
+            ):
                 dropped.add(name)
     return dropped
 
@@ -79,14 +83,13 @@ def _goals(problem: Problem) -> Iterator[Goal]:
 def _replaces(problem: Problem, uses: Mapping[str, _Uses], one: str, other: str) -> bool:
     new, old = uses[one], uses[other]
     return (
-        old.required <= new.required
+        old.options.keys() <= new.options.keys()
+        and old.required <= new.required
         and new.lookups <= old.lookups
         and _rows_allow(problem, new.weights, old.weights)
         and _touches_no_more(problem, one, other)
         and all(
-            _serves(
-                [made for made in new.options.get(goal, ()) if made.takes - {one} <= option.takes - {other}], option
-            )
+            _serves([made for made in new.options[goal] if made.takes - {one} <= option.takes - {other}], option)
             for goal, many in old.options.items()
             for option in many
         )

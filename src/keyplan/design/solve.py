@@ -1,21 +1,19 @@
-"""Solves the binary program with HiGHS, and takes only the choice of views from it.
+"""Solves the binary program, and takes only the choice of views from its answer.
 
-The cost is then derived by dynamic programming over the options, and must equal what the solver says. Limits are
-nodes, never seconds, so that the same model gives the same design on every machine.
+The cost is then derived by dynamic programming over the options, and must equal what the solver says.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from keyplan.design.minimize import minimize
 from keyplan.design.problem import INFEASIBLE, Problem, evaluate, goals_by_view
 from keyplan.design.program import Linear, build
 from keyplan.design.prune import replaceable
 from keyplan.errors import KeyplanError
 
 NODE_LIMIT = 20_000
-GAP = 1e-6
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ def solve(problem: Problem, node_limit: int = NODE_LIMIT) -> Solution | None:
     """The cheapest choice of views; None if no choice serves everything."""
     linear = build(problem, replaceable(problem))
     scale = _scale(problem, linear)
-    answer = _run(linear, scale, node_limit)
+    answer = minimize(linear, len(problem.views), scale, node_limit)
     if answer is None:
         return None
     values, bound = answer
@@ -73,45 +71,3 @@ def _scale(problem: Problem, linear: Linear) -> float:
     reads = sum(cost for cost in everything.read_cost.values() if cost != INFEASIBLE)
     cheapest = min((cost for cost in linear.costs[: len(problem.views)] if cost > 0), default=1.0)
     return 1e5 / max(reads, cheapest, 1e-12)
-
-
-def _run(linear: Linear, scale: float, node_limit: int) -> tuple[list[float], float] | None:
-    import highspy
-    import numpy
-
-    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    highs.setOptionValue("output_flag", False)
-    highs.setOptionValue("threads", 1)
-    highs.setOptionValue("random_seed", 1)
-    highs.setOptionValue("mip_rel_gap", GAP)
-    highs.setOptionValue("mip_abs_gap", 1e-6)
-    highs.setOptionValue("mip_max_nodes", node_limit)
-    model = highspy.HighsLp()
-    model.num_col_ = len(linear.costs)
-    model.num_row_ = len(linear.rows)
-    model.col_cost_ = numpy.array(linear.costs) * scale
-    model.col_lower_ = numpy.zeros(len(linear.costs))
-    model.col_upper_ = numpy.array([min(value, highspy.kHighsInf) for value in linear.upper])
-    model.row_lower_ = numpy.array([max(value, -highspy.kHighsInf) for value in linear.low])
-    model.row_upper_ = numpy.array([min(value, highspy.kHighsInf) for value in linear.high])
-    starts, index, value = [0], [], []
-    for row in linear.rows:
-        for column in sorted(row):
-            index.append(column)
-            value.append(row[column])
-        starts.append(len(index))
-    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    model.a_matrix_.start_ = numpy.array(starts)
-    model.a_matrix_.index_ = numpy.array(index)
-    model.a_matrix_.value_ = numpy.array(value)
-    kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
-    model.integrality_ = [kinds[integer] for integer in linear.integer]
-    highs.passModel(model)
-    highs.run()
-    status = highs.getModelStatus()
-    if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
-        return None
-    info = highs.getInfo()
-    if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kSolutionLimit):
-        raise KeyplanError(f"design: the solver stopped with '{highs.modelStatusToString(status)}'")
-    return list(highs.getSolution().col_value), info.mip_dual_bound
