@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import takewhile
 
 from keyplan.design.goals import Goal, Option
 from keyplan.design.problem import Problem
@@ -41,12 +40,13 @@ def replaceable(problem: Problem) -> set[str]:
     for names in alike.values():
         names.sort(key=lambda name: (problem.fixed_cost(name), int(name[1:])))
         for name in names:
-            cost = problem.fixed_cost(name)
-            no_dearer = (other for other in takewhile(lambda other: problem.fixed_cost(other) <= cost, names))
-            if any(
-                other != name and other not in dropped and _replaces(problem, uses, other, name) for other in no_dearer
-            ):
-                dropped.add(name)
+            # Also by a later one of the same cost: whoever serves more stays.
+            for other in names:
+                if problem.fixed_cost(other) > problem.fixed_cost(name):
+                    break
+                if other != name and other not in dropped and _replaces(problem, uses, other, name):
+                    dropped.add(name)
+                    break
     return dropped
 
 
