@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import inf, log10
 from types import MappingProxyType
 
@@ -33,22 +33,60 @@ from keyplan.plan.view import View
 
 
 @dataclass
+class Ground:
+    """What a problem is built on, whatever keeping its views true is found to take: candidates, and ways to answer."""
+
+    model: Model
+    engine: Engine
+    costs: CostModel
+    statistics: Statistics
+    forms: Forms
+    options: Options
+    views: dict[str, View]
+    facts: dict[str, ViewFacts]
+    roots: list[Root]
+    """Those of patterns, and of what writes look up by themselves."""
+    unserved: dict[str, list[str]]
+    """Per pattern or write that has no options at all: the reasons."""
+    given: dict[str, str]
+    """Per name of a given view: what it is called in the problem."""
+    refused: dict[str, str]
+    """Per entity without any home that the engine can keep: why not."""
+
+
+@dataclass
 class Built:
     """A problem with what it was made from."""
 
     problem: Problem
-    statistics: Statistics
-    forms: Forms
-    options: Options
-    unserved: dict[str, list[str]]
-    """Per pattern or write that has no options at all: the reasons."""
+    ground: Ground
     whole_rows: dict[str, Goal]
-    given: dict[str, str] = field(default_factory=dict)
-    """Per name of a given view: what it is called in the problem."""
-    refused: dict[str, str] = field(default_factory=dict)
-    """Per entity without any home that the engine can keep: why not."""
-    couplings: Couplings = field(default_factory=Couplings)
+    couplings: Couplings
     """The engine's own rows alone, without those that keep each write within one atomic request."""
+
+    @property
+    def statistics(self) -> Statistics:
+        return self.ground.statistics
+
+    @property
+    def forms(self) -> Forms:
+        return self.ground.forms
+
+    @property
+    def options(self) -> Options:
+        return self.ground.options
+
+    @property
+    def unserved(self) -> dict[str, list[str]]:
+        return self.ground.unserved
+
+    @property
+    def given(self) -> dict[str, str]:
+        return self.ground.given
+
+    @property
+    def refused(self) -> dict[str, str]:
+        return self.ground.refused
 
 
 def build_problem(
@@ -58,13 +96,11 @@ def build_problem(
     given: Mapping[str, Sequence[View]] = MappingProxyType({}),
     without: Callable[[View], bool] = lambda view: False,
     together: Together = NOTHING_HOT,
-    finds_embedded: bool = True,
 ) -> Built:
     """The whole design problem.
 
     The `given` views are candidates in the first of their forms that is one anyway, or else in the last. Views that are
-    to be done `without` are none. `together` is what earlier answers were found to make too hot. Where
-    it is not asked that views find what repeats a value inside other rows, everything is read for that, unpaid.
+    to be done `without` are none. `together` is what earlier answers were found to make too hot.
     """
     statistics = Statistics(model)
     costs = engine.costs(model)
@@ -77,34 +113,46 @@ def build_problem(
     views, view_facts = _fitted(model, statistics, forms, candidates, without, refused, together)
     names = _add_given(facts, views, view_facts, given)
     options = Options(model, statistics, engine.kinds, costs, list(views.values()), view_facts)
-    maintenance = Maintenance(model, statistics, facts, engine.kinds, costs, finds_embedded=finds_embedded)
     roots, unserved = _roots(model, statistics, options, forms, _barred(views, together))
-    upkeep = _upkeep(model, maintenance, views, view_facts)
+    return build_on(
+        Ground(model, engine, costs, statistics, forms, options, views, view_facts, roots, unserved, names, refused)
+    )
+
+
+def build_on(ground: Ground, *, finds_embedded: bool = True) -> Built:
+    """The problem, with what keeping its views true takes.
+
+    Where it is not asked that views find what repeats a value inside other rows, everything is read for that, unpaid.
+    """
+    model, kinds, costs, views = ground.model, ground.engine.kinds, ground.costs, ground.views
+    maintenance = Maintenance(model, ground.statistics, ground.forms.facts, kinds, costs, finds_embedded=finds_embedded)
+    upkeep = _upkeep(model, maintenance, views, ground.facts)
     # A write that cannot be done is reported, and what it would do is not paid for.
-    served = {name: write.traffic.rate for name, write in model.writes.items() if name not in unserved}
-    roots += _demanded(model, options, {key: parts for key, parts in upkeep.items() if key[0] in served})
-    required = required_views(model, engine.kinds, views)
-    own = costs.couplings(list(views.values()), view_facts)
-    least = least_cost(costs, views, view_facts, roots, required)
-    copies = copies_of_rows(model, engine.kinds, views, costs.copy_worth * least)
+    served = {name: write.traffic.rate for name, write in model.writes.items() if name not in ground.unserved}
+    demanded = _demanded(model, ground.options, {key: parts for key, parts in upkeep.items() if key[0] in served})
+    roots = [*ground.roots, *demanded]
+    required = required_views(model, kinds, views)
+    own = costs.couplings(list(views.values()), ground.facts)
+    least = least_cost(costs, views, ground.facts, roots, required)
+    copies = copies_of_rows(model, kinds, views, costs.copy_worth * least)
     couplings = Couplings(
         {**at_least_worth(own, least), **copies.variables},
-        (*own.rows, *copies.rows, *base_rows(model, engine.kinds, views)),
+        (*own.rows, *copies.rows, *base_rows(model, kinds, views)),
     )
     problem = Problem(
         views,
-        view_facts,
+        ground.facts,
         roots,
         upkeep,
         served,
         costs,
         required,
         _together(costs, couplings, model, views, upkeep, required),
-        {name: _several_rows(statistics, engine.kinds, write) for name, write in model.writes.items()},
-        _carrying(model, engine.kinds, costs, views, view_facts),
+        {name: _several_rows(ground.statistics, kinds, write) for name, write in model.writes.items()},
+        _carrying(model, kinds, costs, views, ground.facts),
     )
-    whole = {name: options.root(whole_row(model, name), None) for name in model.entities}
-    return Built(problem, statistics, forms, options, unserved, whole, names, refused, couplings)
+    whole = {name: ground.options.root(whole_row(model, name), None) for name in model.entities}
+    return Built(problem, ground, whole, couplings)
 
 
 def _several_rows(statistics: Statistics, kinds: Mapping[str, Kind], write: Write) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from types import MappingProxyType
 
-from keyplan.design.build import Built, build_problem
+from keyplan.design.build import Built, build_on, build_problem
 from keyplan.design.heat import NOTHING_HOT, ROUNDS, Together, too_hot_together
 from keyplan.design.solve import Solution, solve
 from keyplan.engines.base import Engine
@@ -42,11 +42,13 @@ def cheapest(
 def _solved(
     model: Model, engine: Engine, given: Given, without: Callable[[View], bool], together: Together
 ) -> tuple[Built, Solution | None]:
-    built, solution = _solved_once(model, engine, given, without, together, True)
+    built = build_problem(model, engine, given=given, without=without, together=together)
+    solution = _solved_once(built)
     if solution is None:
         # Views that find what repeats a value inside other rows may be too much for one atomic request: then everything
         # is read for that, which is a warning.
-        built, solution = _solved_once(model, engine, given, without, together, False)
+        built = build_on(built.ground, finds_embedded=False)
+        solution = _solved_once(built)
     if solution is None:
         # Some write needs more views than one atomic request can keep true: it is refused when it is that large.
         built.problem = replace(built.problem, couplings=built.couplings)
@@ -54,14 +56,6 @@ def _solved(
     return built, solution
 
 
-def _solved_once(
-    model: Model,
-    engine: Engine,
-    given: Given,
-    without: Callable[[View], bool],
-    together: Together,
-    finds_embedded: bool,
-) -> tuple[Built, Solution | None]:
-    built = build_problem(model, engine, given=given, without=without, together=together, finds_embedded=finds_embedded)
+def _solved_once(built: Built) -> Solution | None:
     built.problem.required += [(f"'{label}', which is kept", [name]) for label, name in built.given.items()]
-    return built, solve(built.problem)
+    return solve(built.problem)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from keyplan.design.build import Built, build_problem
+from keyplan.design.build import Built, build_on, build_problem
 from keyplan.design.document import short
 from keyplan.design.given import carried_over, identity
 from keyplan.design.problem import INFEASIBLE, coupling_cost, evaluate
@@ -32,7 +32,7 @@ def repriced(model: Model, engine: Engine, design: Design) -> Price:
     given, lost = carried_over(model, engine.kinds, design)
     built = build_problem(model, engine, given=given)
     if evaluate(built.problem, set(built.given.values())).unserved or _is_too_much(built):
-        built = build_problem(model, engine, given=given, finds_embedded=False)
+        built = build_on(built.ground, finds_embedded=False)
     chosen = set(built.given.values())
     problem = built.problem
     lacks = [f"'{name}' has no place any more: {reason}" for name, reason in lost.items()]

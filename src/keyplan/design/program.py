@@ -172,7 +172,7 @@ def _premiums(problem: Problem, linear: Linear, dropped: Set[str]) -> None:
         touched = [name for name in problem.own_touched(write) if name not in dropped]
         if not touched:
             continue
-        if problem.several_rows[write] or _always_several(problem, dropped.union(touched)):
+        if problem.several_rows[write] or _always_several(problem, dropped | set(touched)):
             for name in touched:
                 linear.costs[linear.columns[name]] += problem.touch_cost(write, name)
             continue
@@ -201,7 +201,7 @@ def _premiums(problem: Problem, linear: Linear, dropped: Set[str]) -> None:
 def _always_several(problem: Problem, touched: Set[str]) -> bool:
     """Whether every design makes the write a transaction: it touches whatever stands on two lists of which a design has
     one view each, and no view is on both."""
-    lists = [set(names) for _, names in problem.required if touched.issuperset(names)]
+    lists = [set(names) for _, names in problem.required if touched >= set(names)]
     return any(one.isdisjoint(other) for one, other in combinations(lists, 2))
 
 
