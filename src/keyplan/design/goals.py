@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import floor, log10
 from typing import NamedTuple
 
@@ -66,10 +67,10 @@ class Option:
     beside: str = ""
     """search: the further view that has to be there, whose documents the view leads to and brings children along."""
 
-    @property
-    def takes(self) -> set[str]:
+    @cached_property
+    def takes(self) -> frozenset[str]:
         """The views that have to be there for it."""
-        return {name for name in (self.view.name if self.view is not None else "", self.beside) if name}
+        return frozenset(name for name in (self.view.name if self.view is not None else "", self.beside) if name)
 
 
 @dataclass

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from keyplan.design.buckets import Enumerated, enumerated
 from keyplan.design.needs import Need
@@ -91,6 +92,11 @@ class KeyMatch:
     most_buckets: float = 1.0
     walks: bool = False
 
+    @cached_property
+    def tested(self) -> tuple[tuple[Condition, Set[str]], ...]:
+        """The conditions left, with the paths that each needs to be tested."""
+        return tuple((condition, _paths(condition)) for condition in self.left)
+
 
 def key_shape(view: View) -> tuple[object, ...]:
     """What `match_key` depends on: views with equal shapes match alike."""
@@ -107,9 +113,20 @@ def match(
 
 
 def match_key(model: Model, statistics: Statistics, kind: Kind, view: View, need: Need) -> KeyMatch | None:
-    """How the view's key answers the need, or None if it cannot; of an embed, the view as its rows see it."""
+    """How the view's key answers the need, or None if it cannot; of an embed, the view as its rows see it.
+
+    Worked out once per key, of however many candidates, and need.
+    """
     if view.entity != need.entity or view.measures or (need.strong and not kind.strong):
         return None
+    asked = (key_shape(view), need)
+    if asked not in statistics.key_matches:
+        statistics.key_matches[asked] = _match_key(model, statistics, kind, view, need)
+    found: KeyMatch | None = statistics.key_matches[asked]
+    return found
+
+
+def _match_key(model: Model, statistics: Statistics, kind: Kind, view: View, need: Need) -> KeyMatch | None:
     if not set(view.where) <= {*need.given, *need.implied}:
         return None
     conditions = [condition for condition in need.given if condition not in view.where]
@@ -169,11 +186,13 @@ def match_contents(
     at: tuple[str, ...],
     seen: View,
     key: KeyMatch,
+    held: Set[str] | None = None,
 ) -> Match:
-    """The rest of a match: what the entries hold of what is asked for. `seen` is the view as the rows there see it."""
-    held = _held(model, kind, seen)
-    inside = tuple(condition for condition in key.left if _paths(condition) <= held)
-    outside = tuple(condition for condition in key.left if not _paths(condition) <= held)
+    """The rest of a match: what the entries hold of what is asked for. `seen` is the view as the rows there see it, and
+    `held` what `held_by` says of it, if that is known."""
+    held = held_by(model, kind, seen) if held is None else held
+    inside = tuple(condition for condition, paths in key.tested if paths <= held)
+    outside = tuple(condition for condition, paths in key.tested if not paths <= held)
     rows = key.entries
     if inside:
         rows = min(rows, statistics.matched(need.entity, (*key.used, *seen.where, *inside), key.at_least))
@@ -270,7 +289,8 @@ def _is_small_partition(view: View, kind: Kind) -> bool:
     return bool(view.where) or (kind.partitioned and all(part.ways > 1 for part in view.partition))
 
 
-def _held(model: Model, kind: Kind, view: View) -> set[str]:
+def held_by(model: Model, kind: Kind, view: View) -> set[str]:
+    """The paths that a read of the view delivers."""
     held = set(view.holds)
     if kind.holds_all:
         held |= set(model.entities[view.entity].stored)

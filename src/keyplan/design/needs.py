@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from math import ceil
 
@@ -65,6 +66,15 @@ class Need:
     implied: tuple[Condition, ...] = ()
     """What is known of all rows that meet `given`, so that a view of just those rows will do. In the ordinary course
     there are none of them."""
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Worked out once: what is found for a need is remembered under it, and asked for again and again."""
+        asked = (self.entity, self.given, self.wants, self.trees, self.order, self.limit, self.strong)
+        return hash((asked, self.at_least, self.fold, self.buckets, self.implied))
 
 
 def need_of_pattern(model: Model, pattern: Pattern) -> Need:
@@ -367,8 +377,16 @@ def in_order(model: Model, entity: str, paths: Set[str]) -> tuple[str, ...]:
 
 def wanted(model: Model, entity: str, paths: Iterable[str]) -> tuple[str, ...]:
     """Paths with the key added, and the expiry of every row on the way; sorted, so that equal needs are equal."""
+    asked = frozenset(paths)
+    found = model.known_wants.get((entity, asked))
+    if found is None:
+        found = model.known_wants[(entity, asked)] = _wanted(model, entity, asked)
+    return found
+
+
+def _wanted(model: Model, entity: str, paths: Set[str]) -> tuple[str, ...]:
     here = model.entities[entity]
-    found = set(paths) | set(here.key)
+    found = {*paths, *here.key}
     if EXPIRES in here.columns:
         found.add(EXPIRES)
     for text in list(found):

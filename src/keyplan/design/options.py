@@ -17,7 +17,7 @@ from keyplan.design.measure import MeasureMatch, match_measures
 from keyplan.design.needs import Need, driven, extreme_row, intersected, present_then_missing
 from keyplan.design.statistics import Statistics
 from keyplan.design.walks import match_directory, walks
-from keyplan.design.ways import Way, Ways, read_cost
+from keyplan.design.ways import Way, Ways, at_once
 from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
 from keyplan.model.model import Model
@@ -131,7 +131,7 @@ class Options:
                 return
             goals.append(Sub(child, extra.role, extra.what, extra.under, extra.select, extra.early))
         times = goal.times
-        scaled = replace(cost, cost=cost.cost * times, units={unit: n * times for unit, n in cost.units.items()})
+        scaled = cost.times(times)
         goal.options.append(
             Option(
                 "search",
@@ -146,7 +146,7 @@ class Options:
                 tuple(goals),
                 way.along,
                 way.match.ordered,
-                self.costs.heat(way.work, reads),
+                self.costs.heat(way.work, reads) if reads else 0.0,
                 reads,
                 beside=way.beside,
             )
@@ -176,7 +176,7 @@ class Options:
         """The cost of one execution, and the p99 and requests of all executions that one call makes at once."""
         if goal.times <= 1:
             return cost if cost.requests is None else replace(cost, requests=cost.requests * goal.times)
-        return read_cost(self.costs, work, goal.times)
+        return at_once(self.costs, work, cost, goal.times)
 
     # rules 3 and 4: conditions behind a role
 
@@ -305,11 +305,10 @@ class Options:
         if cost.p99_ms > goal.budget_ms:
             goal.rejections.append(f"reading the counters takes {cost.p99_ms:.0f} ms of {goal.budget_ms:.0f} ms")
             return
-        units = {unit: amount * goal.times for unit, amount in cost.units.items()}
-        scaled = replace(cost, cost=cost.cost * goal.times, units=units)
+        scaled = cost.times(goal.times)
         requests = scaled.requests if scaled.requests is not None else found.spans * goal.times
         total = found.entries * goal.times
-        heat = self.costs.heat(work, reads)
+        heat = self.costs.heat(work, reads) if reads else 0.0
         option = Option("measure", view, scaled, requests, found.entries, total, total * size, None, found)
         option.heat, option.reads = heat, reads
         goal.options.append(option)

@@ -219,7 +219,7 @@ def goals_by_view(problem: Problem, found: Evaluation) -> dict[str, set[int]]:
             used[goal.number] = frozenset()
             option = found.choice.get(goal.number)
             if option is not None:
-                used[goal.number] = frozenset(option.takes).union(*(views_of(sub.goal) for sub in option.subs))
+                used[goal.number] = option.takes.union(*(views_of(sub.goal) for sub in option.subs))
         return used[goal.number]
 
     seen: set[int] = set()

@@ -39,12 +39,15 @@ def replaceable(problem: Problem) -> set[str]:
     dropped: set[str] = set()
     for names in alike.values():
         names.sort(key=lambda name: (problem.fixed_cost(name), int(name[1:])))
-        for name in names:
-            # Also by a later one of the same cost: whoever serves more stays.
-            for other in names:
-                if problem.fixed_cost(other) > problem.fixed_cost(name):
+        fixed = [problem.fixed_cost(name) for name in names]
+        for position, name in enumerate(names):
+            for place, other in enumerate(names):
+                if fixed[place] > fixed[position]:
                     break
-                if other != name and other not in dropped and _replaces(problem, uses, other, name):
+                if other == name or other in dropped or not _replaces(problem, uses, other, name):
+                    continue
+                # Of those that do the same for the same cost, the first stays.
+                if place < position or not _replaces(problem, uses, name, other):
                     dropped.add(name)
                     break
     return dropped

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from math import log, prod
+from typing import Any
 
 from keyplan.model.entity import EXPIRES, Role
 from keyplan.model.model import Model
@@ -44,6 +45,10 @@ class Statistics:
         self.distinct = cache(self._distinct)
         self._joint = cache(self._combinations)
         self.hottest_share = cache(self._hottest_share)
+        self._rows_matched = cache(self._matched)
+        self._most_rows_matched = cache(self._most_matched)
+        self.key_matches: dict[tuple[object, ...], Any] = {}
+        """What `match_key` has found, per key and need."""
         self._rows_written = {name: self._written_by(write) for name, write in model.writes.items()}
         self._written: dict[str, list[tuple[Write, float]]] = {}
         for write in model.writes.values():
@@ -369,7 +374,9 @@ class Statistics:
 
     def matched(self, entity: str, conditions: Iterable[Condition], at_least: float = 0.0) -> float:
         """The mean number of rows that meet all conditions; never under `at_least`, which a pattern's `rows` gives."""
-        conditions = tuple(conditions)
+        return self._rows_matched(entity, tuple(conditions), at_least)
+
+    def _matched(self, entity: str, conditions: tuple[Condition, ...], at_least: float) -> float:
         if self.fixes_one_row(entity, conditions):
             return 1.0
         many = self.rows(entity) * self.share(entity, conditions)
@@ -377,7 +384,9 @@ class Statistics:
 
     def most_matched(self, entity: str, conditions: Iterable[Condition]) -> float:
         """The most rows that may meet the conditions: those of the hottest value."""
-        conditions = tuple(conditions)
+        return self._most_rows_matched(entity, tuple(conditions))
+
+    def _most_matched(self, entity: str, conditions: tuple[Condition, ...]) -> float:
         if self.fixes_one_row(entity, conditions):
             return 1.0
         share = 1.0

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 from keyplan.design.buckets import bucket_of, rounds_of_a_walk
-from keyplan.design.match import KeyMatch, Match, child_view, key_shape, match_contents, match_key
+from keyplan.design.match import KeyMatch, Match, child_view, held_by, key_shape, match_contents, match_key
 from keyplan.design.needs import (
     Need,
     Tree,
@@ -81,8 +81,22 @@ class Place:
     view: View
     at: tuple[str, ...]
     seen: View
+    held: Set[str]
     shape: int
     """Equal for places whose keys answer every need alike."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of all places with one key, for one need."""
+
+    key: KeyMatch
+    tested: Set[str]
+    """The paths of the conditions that the key does not answer."""
+    taken: Set[str]
+    """Those, and what is wanted."""
+    bytes: float
+    """The average bytes of what is taken."""
 
 
 class Ways:
@@ -110,12 +124,14 @@ class Ways:
             for at in ((), *(at for at, embed in view.nested() if embed.limit is None)):
                 seen = child_view(model, view, at)
                 shape = shapes.setdefault(key_shape(seen), len(shapes))
-                self._places[seen.entity].append(Place(view, at, seen, shape))
+                held = held_by(model, kinds[view.kind], seen)
+                self._places[seen.entity].append(Place(view, at, seen, held, shape))
         self._documents: dict[str, list[View]] = {name: [] for name in model.entities}
         for view in views:
             if view.embeds and kinds[view.kind].one_value and is_home(model, kinds, view):
                 self._documents[view.entity].append(view)
         self._sizes: dict[tuple[str, str], float] = {}
+        self._rows: dict[tuple[str, frozenset[str], bool], Need] = {}
         self._prepared: dict[Need, tuple[list[Way], list[str]]] = {}
 
     def of(self, need: Need) -> tuple[list[Way], list[str]]:
@@ -123,37 +139,43 @@ class Ways:
         if need not in self._prepared:
             ways: list[Way] = []
             refused: list[str] = []
-            keys: dict[int, KeyMatch | None] = {}
+            keys: dict[int, Asked | None] = {}
             for place in self._places[need.entity]:
                 if place.shape not in keys:
-                    kind = self.kinds[place.view.kind]
-                    keys[place.shape] = match_key(self.model, self.statistics, kind, place.seen, need)
-                key = keys[place.shape]
-                way = None if key is None else self._way(need, place, key, refused)
-                if way is not None:
+                    keys[place.shape] = self._asked(need, place)
+                asked = keys[place.shape]
+                way = None if asked is None else self._way(need, place, asked, refused)
+                if way is not None and asked is not None:
                     ways.append(way)
-                    ways += self._through(need, place, key)
+                    ways += self._through(need, place, asked)
             self._prepared[need] = (ways, refused)
         return self._prepared[need]
 
-    def _through(self, need: Need, place: Place, key: KeyMatch | None) -> Iterator[Way]:
+    def _asked(self, need: Need, place: Place) -> Asked | None:
+        """What a need asks of places with this key; None if they cannot answer it."""
+        key = match_key(self.model, self.statistics, self.kinds[place.view.kind], place.seen, need)
+        if key is None or any(self.model.is_many(need.entity, condition.path.roles) for condition in key.left):
+            return None
+        tested = {path for _, paths in key.tested for path in paths}
+        taken = {*need.wants, *tested}
+        return Asked(key, tested, taken, sum(self._bytes(need.entity, text) for text in sorted(taken)))
+
+    def _through(self, need: Need, place: Place, asked: Asked) -> Iterator[Way]:
         """The ways through a view that the engine keeps over documents, in which the children are as well."""
         kind = self.kinds[place.view.kind]
-        if key is None or not need.trees or not (kind.kept_by_engine and kind.holds_all) or kind.inside or place.at:
+        if not need.trees or not (kind.kept_by_engine and kind.holds_all) or kind.inside or place.at:
             return
         for document in self._documents[need.entity]:
-            way = self._way(need, place, key, [], document)
+            way = self._way(need, place, asked, [], document)
             if way is not None and way.along:
                 yield way
 
     def _way(
-        self, need: Need, place: Place, key: KeyMatch, refused: list[str], document: View | None = None
+        self, need: Need, place: Place, asked: Asked, refused: list[str], document: View | None = None
     ) -> Way | None:
         view, at = place.view, place.at
         kind = self.kinds[view.kind]
-        found = match_contents(self.model, self.statistics, kind, view, need, at, place.seen, key)
-        if any(self.model.is_many(need.entity, c.path.roles) for c in (*found.filter, *found.left)):
-            return None
+        found = match_contents(self.model, self.statistics, kind, view, need, at, place.seen, asked.key, place.held)
         facts = self.facts[view.name]
         entries, rows, requests = self._reads(need, found)
         if need.limit is not None and found.walks and found.most_buckets > MOST_WALKED:
@@ -174,8 +196,7 @@ class Ways:
             refused.append(f"only a scan of {format_about(facts.rows)} rows of '{need.entity}' would find them")
             return None
         size = self.costs.entry_bytes(view, facts, at)
-        filtered = {str(path) for c in (*found.filter, *found.left) for path in (c.path, *c.also)}
-        if filtered and not found.given and not found.get and entries * size > WALK_BYTES and not found.scan:
+        if asked.tested and not found.given and not found.get and entries * size > WALK_BYTES and not found.scan:
             refused.append(f"only walking through {entries:.3g} rows of '{need.entity}' would find them")
             return None
         lacking = self._lacking(need, found, rows)
@@ -194,12 +215,12 @@ class Ways:
             1.0 if found.get and not view.packed else facts.hottest_rows if view.packed else most,
             size,
             need.strong,
-            document is None and not found.missing and {*need.wants, *filtered} <= set(view.holds),
+            document is None and not found.missing and asked.taken <= set(view.holds),
             found.scan,
             at,
             tuple(along),
             not found.get and not (page is not None and entries >= page),
-            sum(self._bytes(need.entity, text) for text in sorted({*need.wants, *filtered})),
+            asked.bytes,
             rounds_of_a_walk(found.most_buckets) if found.walks and need.limit is not None else 1.0,
             float(need.limit) if need.limit and found.ordered and found.filter and not found.get else 0.0,
         )
@@ -249,6 +270,8 @@ class Ways:
 
     def _lacking(self, need: Need, found: Match, rows: float) -> list[Extra] | None:
         """The columns and values behind roles that the view does not hold; None if they cannot be fetched from it."""
+        if not found.missing and not found.left:
+            return []
         model = self.model
         here = model.entities[need.entity]
         asked = set(found.missing)
@@ -264,7 +287,7 @@ class Ways:
             fixed = {c.path.column for c in need.given if c.op == "=" and not c.path.roles and c.cut is None}
             if set(here.key) <= fixed:
                 return None  # the key is known: reading the row at once is never dearer
-            extras.append(Extra("", "row", row_by_key(model, need.entity, own | behind, strong=need.strong), rows))
+            extras.append(Extra("", "row", self._row(need.entity, own | behind, need.strong), rows))
         else:
             reachable = self._reachable(found)
             for name, inner in self._by_role(need.entity, behind):
@@ -276,6 +299,13 @@ class Ways:
         for together, inner_need in computed_needs(model, need.entity, computed, need.strong):
             extras.append(Extra(", ".join(together), "computed", inner_need, rows))
         return extras
+
+    def _row(self, entity: str, paths: Set[str], strong: bool) -> Need:
+        """One row by its key; the same need for the same paths, whichever view lacks them."""
+        asked = (entity, frozenset(paths), strong)
+        if asked not in self._rows:
+            self._rows[asked] = row_by_key(self.model, entity, paths, strong=strong)
+        return self._rows[asked]
 
     def _reachable(self, found: Match) -> set[str]:
         """The paths that a read of the view, or of what it embeds, can deliver."""
@@ -386,10 +416,13 @@ class Ways:
         return replace(inner, given=tuple(given))
 
 
-def read_cost(costs: CostModel, work: Work, times: float = 1.0) -> Cost:
-    """The cost of one execution, and the p99 and requests of `times` of them at once, round after round."""
+def read_cost(costs: CostModel, work: Work) -> Cost:
+    """The cost of one execution, with the p99 of all its rounds."""
     cost = costs.read(work)
-    if times <= 1 and work.rounds <= 1:
-        return cost
-    together = costs.read(replace(work, requests=work.requests * max(1.0, times)))
-    return replace(cost, p99_ms=together.p99_ms * work.rounds, requests=together.requests, trips=together.trips)
+    return cost if work.rounds <= 1 else at_once(costs, work, cost, 1.0)
+
+
+def at_once(costs: CostModel, work: Work, cost: Cost, times: float) -> Cost:
+    """The cost of one execution, and the p99 and requests of `times` of them at once, round after round."""
+    together = costs.read(work.of(work.requests * max(1.0, times)))
+    return Cost(cost.cost, cost.units, together.p99_ms * work.rounds, together.requests, together.trips)

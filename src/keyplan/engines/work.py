@@ -35,6 +35,11 @@ class Cost:
     trips: int = 1
     """How many of them wait for each other."""
 
+    def times(self, many: float) -> Cost:
+        """The cost of many executions at once, which wait for each other no longer than one."""
+        units = {unit: amount * many for unit, amount in self.units.items()}
+        return Cost(self.cost * many, units, self.p99_ms, self.requests, self.trips)
+
 
 @dataclass(frozen=True)
 class ViewFacts:
@@ -112,6 +117,12 @@ class Work:
     An engine prices one of them; the designer multiplies the latency."""
     first: float = 0.0
     """Where a filter thins out a page: the entries asked for first, then twice as many each time; 0: all at once."""
+
+    def of(self, requests: float) -> Work:
+        """The same with another number of requests; `replace` takes longer, and this is done thousands of times."""
+        found = object.__new__(Work)
+        found.__dict__.update(self.__dict__, requests=requests)
+        return found
 
 
 @dataclass(frozen=True)

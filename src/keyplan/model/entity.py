@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from keyplan.model.types import Type
 
@@ -123,7 +124,7 @@ class Entity:
     """Stored columns first, in the order written, then computed ones; `$expires` last."""
     roles: Mapping[str, Role] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def stored(self) -> tuple[str, ...]:
         """The columns a home has to hold: all but the computed ones."""
         return tuple(name for name, column in self.columns.items() if column.computed is None)

@@ -107,6 +107,11 @@ class Model:
         """What `path_of` has worked out so far."""
         return {}
 
+    @cached_property
+    def known_wants(self) -> dict[tuple[str, frozenset[str]], tuple[str, ...]]:
+        """What `wanted` (of needs) has worked out so far."""
+        return {}
+
     def inverse(self, entity: str, role: str) -> Role | None:
         """The to-many role that undoes a to-one role, if the model names it."""
         target = self.entities[entity].roles[role]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from keyplan.model.pattern import Condition, Term
 
@@ -109,7 +110,7 @@ class View:
     base: str = ""
     """Kept by the engine over the entries of this other view; empty if we keep it ourselves."""
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Part, ...]:
         return (*self.partition, *self.sort)
 

@@ -48,7 +48,6 @@ class DynamoDBCosts(CostModel):
         return entry_bytes(view, facts, at)
 
     def read(self, work: Work) -> Cost:
-        factor = 1.0 if work.strong else LIMITS.eventual_read_factor
         size = work.entry_bytes * work.entries
         most = work.entry_bytes * work.most_entries
         for chain in work.along:
@@ -56,9 +55,7 @@ class DynamoDBCosts(CostModel):
             child = entry_bytes(work.view, work.facts, tuple(chain.split(".")))
             size += child * embed.per_parent * work.entries
             most += child * min(embed.most_per_parent, 10 * max(1.0, embed.per_parent)) * work.most_entries
-        read = size / LIMITS.read_unit_bytes
-        per_request = (rounded_up_on_average(read) if work.varies else max(1.0, ceil(read))) * factor
-        units = per_request * work.requests
+        units = _read_units(work, size) * work.requests
         pages = max(1.0, ceil(most / LIMITS.page_bytes))
         if work.get and not work.along:
             p99 = (
@@ -93,7 +90,7 @@ class DynamoDBCosts(CostModel):
         return (replace(view, partition=(*view.partition, Part("", COPIES, needed))),)
 
     def heat(self, work: Work, per_second: float) -> float:
-        units = self.read(replace(work, requests=1.0)).units["read units"]
+        units = self.read(work.of(1.0)).units["read units"]
         ways = 1
         for part in work.view.partition:
             ways *= part.ways if part.cut == COPIES else 1
@@ -161,6 +158,13 @@ class DynamoDBCosts(CostModel):
 
     def couplings(self, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Couplings:
         return couplings(self.model, views, facts)
+
+
+def _read_units(work: Work, size: float) -> float:
+    """The units of one request that reads so many bytes."""
+    read = size / LIMITS.read_unit_bytes
+    whole = rounded_up_on_average(read) if work.varies else max(1.0, ceil(read))
+    return whole * (1.0 if work.strong else LIMITS.eventual_read_factor)
 
 
 def _sent(work: Work, size: float) -> tuple[float, int]:
