@@ -119,14 +119,16 @@ def build_problem(
     )
 
 
-def build_on(ground: Ground, *, finds_embedded: bool = True) -> Built:
+def build_on(ground: Ground, *, unlike: Built | None = None) -> Built:
     """The problem, with what keeping its views true takes.
 
-    Where it is not asked that views find what repeats a value inside other rows, everything is read for that, unpaid.
+    It is asked that views find what repeats a value inside other rows. With `unlike`, a problem in which that was so,
+    everything is read for it instead, unpaid; views with nothing inside are kept true as there.
     """
     model, kinds, costs, views = ground.model, ground.engine.kinds, ground.costs, ground.views
-    maintenance = Maintenance(model, ground.statistics, ground.forms.facts, kinds, costs, finds_embedded=finds_embedded)
-    upkeep = _upkeep(model, maintenance, views, ground.facts)
+    finds = unlike is None
+    maintenance = Maintenance(model, ground.statistics, ground.forms.facts, kinds, costs, finds_embedded=finds)
+    upkeep = _upkeep(model, maintenance, views, ground.facts, unlike.problem.upkeep if unlike is not None else None)
     # A write that cannot be done is reported, and what it would do is not paid for.
     served = {name: write.traffic.rate for name, write in model.writes.items() if name not in ground.unserved}
     demanded = _demanded(model, ground.options, {key: parts for key, parts in upkeep.items() if key[0] in served})
@@ -397,8 +399,13 @@ def _rank_goals(model: Model, options: Options, pattern: Pattern, heat: Heat | N
 
 
 def _upkeep(
-    model: Model, maintenance: Maintenance, views: Mapping[str, View], facts: Mapping[str, ViewFacts]
+    model: Model,
+    maintenance: Maintenance,
+    views: Mapping[str, View],
+    facts: Mapping[str, ViewFacts],
+    known: Mapping[tuple[str, str], list[Upkeep]] | None,
 ) -> dict[tuple[str, str], list[Upkeep]]:
+    """What each write does to each view; of views that embed nothing, as it is `known`."""
     found = {}
     reach = {name: maintenance.reach(view) for name, view in views.items()}
     for write in model.writes.values():
@@ -406,7 +413,10 @@ def _upkeep(
         for name, view in views.items():
             if entities.isdisjoint(reach[name]):
                 continue
-            parts = maintenance.of(write, view, facts[name])
+            if known is not None and not view.embeds:
+                parts = known.get((write.name, name), [])
+            else:
+                parts = maintenance.of(write, view, facts[name])
             if parts:
                 found[(write.name, name)] = parts
     return found

@@ -47,7 +47,7 @@ def _solved(
     if solution is None:
         # Views that find what repeats a value inside other rows may be too much for one atomic request: then everything
         # is read for that, which is a warning.
-        built = build_on(built.ground, finds_embedded=False)
+        built = build_on(built.ground, unlike=built)
         solution = _solved_once(built)
     if solution is None:
         # Some write needs more views than one atomic request can keep true: it is refused when it is that large.

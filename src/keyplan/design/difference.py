@@ -32,7 +32,7 @@ def repriced(model: Model, engine: Engine, design: Design) -> Price:
     given, lost = carried_over(model, engine.kinds, design)
     built = build_problem(model, engine, given=given)
     if evaluate(built.problem, set(built.given.values())).unserved or _is_too_much(built):
-        built = build_on(built.ground, finds_embedded=False)
+        built = build_on(built.ground, unlike=built)
     chosen = set(built.given.values())
     problem = built.problem
     lacks = [f"'{name}' has no place any more: {reason}" for name, reason in lost.items()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from keyplan.design.computed import computed_of
 from keyplan.design.statistics import ASSUMED_WORDS, CUT_SECONDS, Statistics, peak_rate
@@ -58,6 +59,7 @@ class Facts:
     def __init__(self, model: Model, statistics: Statistics) -> None:
         self.model = model
         self.statistics = statistics
+        self.share = cache(self._share)
         self._keys: dict[tuple[object, ...], _KeyFacts] = {}
         self._bytes: dict[tuple[str, str], tuple[float, float]] = {}
         self._row_bytes: dict[str, float] = {}
@@ -75,7 +77,7 @@ class Facts:
                 many *= ASSUMED_WORDS * (1 + len(part.also))
         return many
 
-    def share(self, view: View) -> float:
+    def _share(self, view: View) -> float:
         """The share of rows that have an entry."""
         if dangling_role(self.model, view) is not None:
             return 0.0  # a reference leads to a row, in the ordinary course

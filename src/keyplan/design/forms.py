@@ -39,14 +39,15 @@ class Forms:
         """The forms in which a view is a candidate: one as a rule, at most a sharded and a bucketed one otherwise."""
         if view.packed:
             return self._packed(view, readers)
-        fitted = self.costs.fit(view, self.facts.of(view, readers))
+        plain = self.facts.of(view, readers)
+        fitted = self.costs.fit(view, plain)
         tried = []
         if isinstance(fitted, Rejection):
             if self.costs.partition_bytes is None:
                 return fitted
             reason = fitted.reason
         else:
-            known = self.facts.of(fitted, readers)
+            known = plain if fitted is view else self.facts.of(fitted, readers)
             reason = self.too_large(fitted, known)
             if not reason:
                 return [(fitted, known)]

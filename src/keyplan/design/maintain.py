@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache, partial
 from math import ceil
 
 from keyplan.design.computed import computed_of
@@ -53,11 +54,21 @@ class Maintenance:
         self._effects: dict[str, list[Effect]] = {}
         self._changing = changing_columns(model)
         self._flows = Flows(model, statistics, facts)
+        # What is the same for all writes is worked out once per view.
+        self._copied = cache(self._copied_paths)
+        self._chains = cache(self._copying_chains)
+        self._ways = cache(self._copying_ways)
+        self._computed = cache(partial(computed_of, model))
+        self._own_columns = cache(partial(_own_columns, model))
+        self._decisive = cache(self._decisive_columns)
+        self._seen = cache(partial(child_view, model))
+        self._home = cache(self._home_of)
+        self._sizes: dict[tuple[View, tuple[str, ...]], float] = {}
 
     def reach(self, view: View) -> set[str]:
         """The entities whose rows have something to do with the entries of a view."""
         behind = {self.model.entity_at(owner, chain) for owner, chain in self._ways(view)}
-        behind |= {role.entity for role in computed_of(self.model, view).values()}
+        behind |= {role.entity for role in self._computed(view).values()}
         return {view.entity, *(embed.entity for _, embed in view.nested()), *behind}
 
     def effects(self, write: Write) -> list[Effect]:
@@ -99,7 +110,7 @@ class Maintenance:
                 places.append(((), view))
             for at, embed in view.nested():
                 if embed.entity == effect.entity:
-                    places.append((at, child_view(self.model, view, at)))
+                    places.append((at, self._seen(view, at)))
             direct = (self._direct(write, effect, view, seen, facts, at) for at, seen in places)
             for part in direct:
                 if part is not None:
@@ -139,7 +150,7 @@ class Maintenance:
             change.moves * many * scale,
             change.deletes * many * scale,
             change.adds * scale,
-            entry_bytes=self.costs.entry_bytes(view, facts, at),
+            entry_bytes=self._size(view, facts, at),
             at=at,
             inside=inside,
         )
@@ -192,6 +203,12 @@ class Maintenance:
             demands += self._copies(write, next_one, seen, True)
         return change, read, demands
 
+    def _size(self, view: View, facts: ViewFacts, at: tuple[str, ...] = ()) -> float:
+        """The average bytes of an entry, or of one embedded in it."""
+        if (view, at) not in self._sizes:
+            self._sizes[(view, at)] = self.costs.entry_bytes(view, facts, at)
+        return self._sizes[(view, at)]
+
     def _parent_field(self, view: View, at: tuple[str, ...]) -> str:
         """The role by which the rows of an embed know their parent."""
         return self.model.entities[self.model.entity_at(view.entity, at[:-1])].roles[at[-1]].field
@@ -235,7 +252,7 @@ class Maintenance:
             return Change(adds=1.0, copies=True)
         if effect.kind == "delete":
             return Change(adds=1.0, needs_old=True)
-        grouping = _own_columns(self.model, view)
+        grouping = self._own_columns(view)
         if effect.kind == "replace" or effect.columns & grouping:
             return Change(adds=2.0, needs_old=True, copies=True)
         if effect.columns & self._decisive(view):
@@ -251,14 +268,14 @@ class Maintenance:
         decisive = self._decisive(view)
         before, after = self._flows.shares(write, effect, view)
         # An entry that we keep is found by its key, which the entity's key alone may not tell.
-        hidden = not kind.kept_by_engine and not _own_columns(self.model, view) <= set(here.key)
+        hidden = not kind.kept_by_engine and not self._own_columns(view) <= set(here.key)
         if effect.kind == "create":
             return Change(puts=after, copies=True)
         if effect.kind == "delete":
             return Change(deletes=before, needs_old=hidden)
         if effect.kind == "replace":
             movable = any(not here.columns[column].immutable for column in decisive)
-            movable = movable or bool(computed_of(self.model, view))
+            movable = movable or bool(self._computed(view))
             return Change(puts=after, needs_old=movable and not kind.kept_by_engine, copies=True)
         if effect.columns & decisive:
             return Change(
@@ -291,9 +308,9 @@ class Maintenance:
             return Change(needs_old=True, copies=not effect.columns & set(role.columns))
         return Change()
 
-    def _decisive(self, view: View) -> set[str]:
+    def _decisive_columns(self, view: View) -> set[str]:
         """The own columns that decide whether and where a row has an entry, and what it adds to a group."""
-        found = _own_columns(self.model, view)
+        found = set(self._own_columns(view))
         for condition in view.where:
             found |= self._own_side(view.entity, condition.path)
         for measure in view.measures:
@@ -345,7 +362,8 @@ class Maintenance:
             found.append(Demand(write.name, "copy", label, need, times))
         return found
 
-    def _copied(self, view: View) -> set[str]:
+    def _copied_paths(self, view: View) -> set[str]:
+        """The paths behind references that a view holds, is keyed by, tests or counts."""
         texts = {text for text in view.holds if path_of(text, self.model, view.entity).roles}
         texts |= {part.path for part in view.parts if part.path and path_of(part.path, self.model, view.entity).roles}
         texts |= {str(condition.path) for condition in view.where if condition.path.roles}
@@ -358,7 +376,7 @@ class Maintenance:
     def _recomputed(self, write: Write, effect: Effect, view: View, facts: ViewFacts) -> Iterator[Upkeep]:
         """Entries that move because a computed value changes, and the row in the home that holds it."""
         here = self.model.entities[view.entity]
-        for column, role in computed_of(self.model, view).items():
+        for column, role in self._computed(view).items():
             computed = here.columns[column].computed
             assert computed is not None
             fan = dependents(self.model, role.entity, role.field)
@@ -389,7 +407,7 @@ class Maintenance:
                 # An index that leads to whole rows is not changed by what it does not have in its key.
                 patches=0.0 if moved or self.kinds[view.kind].holds_all else touched,
                 moves=touched if moved else 0.0,
-                entry_bytes=self.costs.entry_bytes(view, facts),
+                entry_bytes=self._size(view, facts),
             )
             kept = self.kinds[view.kind].kept_by_engine
             most = parents * effect.most
@@ -401,12 +419,17 @@ class Maintenance:
 
     def _home_patch(self, view: View, rows: float, most: float, demands: tuple[Demand, ...]) -> Upkeep:
         """Rows of a view's entity changed in their home."""
-        here = self.model.entities[view.entity]
+        home, facts, size = self._home(view.entity)
+        work = TouchWork(home, facts, patches=rows, entry_bytes=size)
+        return Upkeep(work, self.costs.touch(work), rows, most, demands)
+
+    def _home_of(self, entity: str) -> tuple[View, ViewFacts, float]:
+        """Whole rows under their key, with the bytes of an entry."""
+        here = self.model.entities[entity]
         kind = next(kind for kind in self.kinds.values() if not kind.kept_by_engine)
         home = View("", here.name, kind.name, tuple(Part(column) for column in here.key), (), here.stored)
         facts = self.view_facts.of(home)
-        work = TouchWork(home, facts, patches=rows, entry_bytes=self.costs.entry_bytes(home, facts))
-        return Upkeep(work, self.costs.touch(work), rows, most, demands)
+        return home, facts, self.costs.entry_bytes(home, facts)
 
     # rows that the view copies from
 
@@ -440,7 +463,7 @@ class Maintenance:
                 patches=0.0 if moved and not view.measures else touched,
                 moves=touched if moved and not view.measures else 0.0,
                 adds=2 * touched if view.measures else 0.0,
-                entry_bytes=self.costs.entry_bytes(view, facts),
+                entry_bytes=self._size(view, facts),
             )
             own = 0.0 if kind.kept_by_engine else touched
             yield from self._noted(effect, view, facts)
@@ -466,7 +489,7 @@ class Maintenance:
             demands, rows = found
             # A subset does not know whom its rows refer to by now: their homes are asked.
             checks = rows if embed.limit is not None else 0.0
-            size = self.costs.entry_bytes(view, facts)
+            size = self._size(view, facts)
             work = TouchWork(view, facts, patches=rows, checks=checks, entry_bytes=size)
             yield from self._noted(effect, view, facts)
             yield Upkeep(work, self.costs.touch(work) if rows else Cost(), rows, 0.0, tuple(demands))
@@ -533,7 +556,7 @@ class Maintenance:
             checked = TouchWork(view, facts, checks=effect.times)
             yield Upkeep(checked, self.costs.touch(checked), effect.times)
 
-    def _ways(self, view: View) -> set[tuple[str, tuple[str, ...]]]:
+    def _copying_ways(self, view: View) -> set[tuple[str, tuple[str, ...]]]:
         """The references through which rows of the view, or embedded in it, come by what they copy: (entity, chain)."""
         found = set()
         for entity, texts in ((view.entity, self._copied(view)), *((e.entity, e.holds) for _, e in view.nested())):
@@ -554,7 +577,7 @@ class Maintenance:
         chains = self._chains(view).items()
         return {roles: columns for roles, columns in chains if self.model.entity_at(view.entity, roles) == entity}
 
-    def _chains(self, view: View) -> dict[tuple[str, ...], set[str]]:
+    def _copying_chains(self, view: View) -> dict[tuple[str, ...], set[str]]:
         """The role chains through which the view copies columns."""
         found: dict[tuple[str, ...], set[str]] = {}
         for text in sorted(self._copied(view)):

@@ -110,6 +110,15 @@ class View:
     base: str = ""
     """Kept by the engine over the entries of this other view; empty if we keep it ourselves."""
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Worked out once: much is remembered per view."""
+        key = (self.name, self.entity, self.kind, self.partition, self.sort, self.holds, self.embeds, self.where)
+        return hash((key, self.measures, self.unique, self.packed, self.base))
+
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         return (*self.partition, *self.sort)
