@@ -52,6 +52,8 @@ class Ground:
     """Per name of a given view: what it is called in the problem."""
     refused: dict[str, str]
     """Per entity without any home that the engine can keep: why not."""
+    same: Set[str] = frozenset()
+    """The names of views that are the same, and called the same, in the problem that this one is `like`."""
 
 
 @dataclass
@@ -96,30 +98,37 @@ def build_problem(
     given: Mapping[str, Sequence[View]] = MappingProxyType({}),
     without: Callable[[View], bool] = lambda view: False,
     together: Together = NOTHING_HOT,
+    like: Built | None = None,
 ) -> Built:
     """The whole design problem.
 
     The `given` views are candidates in the first of their forms that is one anyway, or else in the last. Views that are
-    to be done `without` are none. `together` is what earlier answers were found to make too hot.
+    to be done `without` are none. `together` is what earlier answers were found to make too hot. `like` is the problem
+    of a model that differs in its patterns alone: what is known from there is not worked out again.
     """
-    statistics = Statistics(model)
+    statistics = like.statistics if like is not None else Statistics(model)
     costs = engine.costs(model)
-    facts = Facts(model, statistics)
+    facts = like.forms.facts if like is not None else Facts(model, statistics)
     subsets = any(kind.subsets for kind in engine.kinds.values())
     needs = list(dict.fromkeys(all_needs(model, statistics, subsets=subsets)))
     candidates = Candidates(model, statistics, engine.kinds).collect(needs)
     forms = Forms(model, facts, engine.kinds, costs)
     refused: dict[str, str] = {}
     views, view_facts = _fitted(model, statistics, forms, candidates, without, refused, together)
+    same: Set[str] = frozenset()
+    if like is not None:
+        views, view_facts, same = _called_alike(views, view_facts, like.ground)
     names = _add_given(facts, views, view_facts, given)
-    options = Options(model, statistics, engine.kinds, costs, list(views.values()), view_facts)
+    before = like.options if like is not None else None
+    options = Options(model, statistics, engine.kinds, costs, list(views.values()), view_facts, before, same)
     roots, unserved = _roots(model, statistics, options, forms, _barred(views, together))
-    return build_on(
-        Ground(model, engine, costs, statistics, forms, options, views, view_facts, roots, unserved, names, refused)
+    ground = Ground(
+        model, engine, costs, statistics, forms, options, views, view_facts, roots, unserved, names, refused, same
     )
+    return build_on(ground, like=like)
 
 
-def build_on(ground: Ground, *, unlike: Built | None = None) -> Built:
+def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None = None) -> Built:
     """The problem, with what keeping its views true takes.
 
     It is asked that views find what repeats a value inside other rows. With `unlike`, a problem in which that was so,
@@ -128,7 +137,9 @@ def build_on(ground: Ground, *, unlike: Built | None = None) -> Built:
     model, kinds, costs, views = ground.model, ground.engine.kinds, ground.costs, ground.views
     finds = unlike is None
     maintenance = Maintenance(model, ground.statistics, ground.forms.facts, kinds, costs, finds_embedded=finds)
-    upkeep = _upkeep(model, maintenance, views, ground.facts, unlike.problem.upkeep if unlike is not None else None)
+    known = unlike or like
+    same = {name for name, view in views.items() if not view.embeds and (unlike is not None or name in ground.same)}
+    upkeep = _upkeep(model, maintenance, views, ground.facts, same, known.problem.upkeep if known is not None else {})
     # A write that cannot be done is reported, and what it would do is not paid for.
     served = {name: write.traffic.rate for name, write in model.writes.items() if name not in ground.unserved}
     demanded = _demanded(model, ground.options, {key: parts for key, parts in upkeep.items() if key[0] in served})
@@ -293,6 +304,28 @@ def _fitted(
     return views, found
 
 
+def _called_alike(
+    views: Mapping[str, View], facts: Mapping[str, ViewFacts], like: Ground
+) -> tuple[dict[str, View], dict[str, ViewFacts], set[str]]:
+    """The views under the names that they have in another problem, the others under new ones; and the names of those
+    that have the same facts there."""
+    names = {identity(view): name for name, view in like.views.items()}
+    number = max((int(name[1:]) for name in like.views), default=-1)
+    found: dict[str, View] = {}
+    about: dict[str, ViewFacts] = {}
+    same: set[str] = set()
+    for old, view in views.items():
+        name = names.pop(identity(view), None)
+        if name is None:
+            number += 1
+            name = f"v{number}"
+        elif like.facts[name] == facts[old] and like.views[name].base == view.base:
+            same.add(name)
+        found[name] = like.views[name] if name in same else replace(view, name=name)
+        about[name] = like.facts[name] if name in same else facts[old]
+    return found, about, same
+
+
 def _add_given(
     facts: Facts, views: dict[str, View], found: dict[str, ViewFacts], given: Mapping[str, Sequence[View]]
 ) -> dict[str, str]:
@@ -403,9 +436,10 @@ def _upkeep(
     maintenance: Maintenance,
     views: Mapping[str, View],
     facts: Mapping[str, ViewFacts],
-    known: Mapping[tuple[str, str], list[Upkeep]] | None,
+    same: Set[str],
+    known: Mapping[tuple[str, str], list[Upkeep]],
 ) -> dict[tuple[str, str], list[Upkeep]]:
-    """What each write does to each view; of views that embed nothing, as it is `known`."""
+    """What each write does to each view; of those that are the `same`, as it is `known`."""
     found = {}
     reach = {name: maintenance.reach(view) for name, view in views.items()}
     for write in model.writes.values():
@@ -413,10 +447,7 @@ def _upkeep(
         for name, view in views.items():
             if entities.isdisjoint(reach[name]):
                 continue
-            if known is not None and not view.embeds:
-                parts = known.get((write.name, name), [])
-            else:
-                parts = maintenance.of(write, view, facts[name])
+            parts = known.get((write.name, name)) if name in same else maintenance.of(write, view, facts[name])
             if parts:
                 found[(write.name, name)] = parts
     return found

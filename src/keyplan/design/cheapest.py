@@ -22,15 +22,16 @@ def cheapest(
     *,
     given: Given = MappingProxyType({}),
     without: Callable[[View], bool] = lambda view: False,
+    like: Built | None = None,
 ) -> tuple[Built, Solution | None]:
-    """The problem and its answer; None if there is none. `given` and `without` are those of `build_problem`."""
+    """The problem and its answer; None if there is none. `given`, `without` and `like` are those of `build_problem`."""
     together = NOTHING_HOT
     served: Set[str] = set()
     for number in range(ROUNDS):
-        built, solution = _solved(model, engine, given, without, together)
+        built, solution = _solved(model, engine, given, without, together, like)
         if number and not (built.unserved.keys() <= served and solution is not None):
             # Kept apart they cannot be served: then they are served together, which is a warning.
-            return _solved(model, engine, given, without, NOTHING_HOT)
+            return _solved(model, engine, given, without, NOTHING_HOT, like)
         served = built.unserved.keys()
         hotter = too_hot_together(built.problem, set(solution.chosen), together) if solution is not None else None
         if hotter is None:
@@ -40,9 +41,14 @@ def cheapest(
 
 
 def _solved(
-    model: Model, engine: Engine, given: Given, without: Callable[[View], bool], together: Together
+    model: Model,
+    engine: Engine,
+    given: Given,
+    without: Callable[[View], bool],
+    together: Together,
+    like: Built | None,
 ) -> tuple[Built, Solution | None]:
-    built = build_problem(model, engine, given=given, without=without, together=together)
+    built = build_problem(model, engine, given=given, without=without, together=together, like=like)
     solution = _solved_once(built)
     if solution is None:
         # Views that find what repeats a value inside other rows may be too much for one atomic request: then everything

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from keyplan.design.build import Built
 from keyplan.design.cheapest import cheapest
 from keyplan.design.describe import condition_text
 from keyplan.design.problem import carried
@@ -70,33 +71,36 @@ def _with_immutable(model: Model, entity: str, columns: set[str]) -> Model:
     return replace(model, entities={**model.entities, entity: changed})
 
 
-def cost_with(model: Model, engine: Engine, pattern: Pattern) -> float | None:
+def cost_with(built: Built, pattern: Pattern) -> float | None:
     """What the whole design would cost with another form of one pattern; None if that is not served."""
-    return _cost(replace(model, patterns={**model.patterns, pattern.name: pattern}), engine, pattern.name)
+    model = built.ground.model
+    changed = replace(model, patterns={**model.patterns, pattern.name: pattern})
+    return _cost(changed, built.ground.engine, pattern.name, like=built)
 
 
-def _cost(model: Model, engine: Engine, name: str) -> float | None:
-    built, solution = cheapest(model, engine)
+def _cost(model: Model, engine: Engine, name: str, like: Built | None = None) -> float | None:
+    built, solution = cheapest(model, engine, like=like)
     if solution is None or name in built.unserved:
         return None
     return solution.value - carried(built.problem, set(solution.chosen))
 
 
-def hints(model: Model, engine: Engine, design: Design) -> list[Finding]:
+def hints(built: Built, design: Design) -> list[Finding]:
     """A note per dear pattern or write that a milder form would make much cheaper."""
-    objective = design.objective
-    now = objective.value - objective.carrying
-    return [*_of_patterns(model, engine, design, now), *_of_upserts(model, engine, design, now)]
+    model, engine = built.ground.model, built.ground.engine
+    now = design.objective.value - design.objective.carrying
+    return [*_of_patterns(built, design, now), *_of_upserts(model, engine, design, now)]
 
 
-def _of_patterns(model: Model, engine: Engine, design: Design, now: float) -> Iterator[Finding]:
+def _of_patterns(built: Built, design: Design, now: float) -> Iterator[Finding]:
+    model = built.ground.model
     for name, plan in design.plans.items():
         pattern = model.patterns[name]
         milder = whole_groups(pattern)
         share = plan.figures.cost * pattern.traffic.rate * design.objective.per_second
         if milder is None or share < WORTH * now:
             continue
-        value = cost_with(model, engine, milder[1])
+        value = cost_with(built, milder[1])
         if value is not None and value < now * (1 - WORTH):
             message = f"it reads {plan.figures.rows:.3g} rows at each call, because its range is finer than its groups"
             yield _told(f"patterns.{name}", message, milder[0], now, value, design, pattern.line)

@@ -40,13 +40,17 @@ class Options:
         costs: CostModel,
         views: Sequence[View],
         facts: Mapping[str, ViewFacts],
+        like: Options | None = None,
+        same: Set[str] = frozenset(),
     ) -> None:
+        """`like` are the options of another problem, in which the views of these names are the `same`."""
         self.model = model
         self.statistics = statistics
         self.kinds = kinds
         self.costs = costs
         self.facts = facts
-        self.ways = Ways(model, statistics, kinds, costs, views, facts)
+        before = like.ways if like is not None else None
+        self.ways: Ways = Ways(model, statistics, kinds, costs, views, facts, before, same)
         self.measured: dict[str, list[View]] = {name: [] for name in model.entities}
         for view in views:
             if view.measures:

@@ -18,18 +18,18 @@ def explain_unserved(model: Model, engine: Engine, built: Built) -> dict[str, Un
     for name, reasons in built.unserved.items():
         # The last rejections come from the views made for this very pattern; scans of everything come first.
         reason = next((text for text in reversed(reasons) if "scan" not in text), reasons[-1])
-        change = _cheapest_change(model, engine, name) if name in model.patterns else ""
+        change = _cheapest_change(model, engine, built, name) if name in model.patterns else ""
         found[name] = Unserved(reason, change)
     return found
 
 
-def _cheapest_change(model: Model, engine: Engine, name: str) -> str:
+def _cheapest_change(model: Model, engine: Engine, built: Built, name: str) -> str:
     """Tries changes one by one, the mildest first, and re-solves only this pattern."""
     pattern = model.patterns[name]
     for text, changed in _changes(pattern):
         alone = replace(model, patterns={name: changed}, transactions={})
         if name not in build_problem(alone, engine).unserved:
-            value = cost_with(model, engine, changed)
+            value = cost_with(built, changed)
             return (
                 text if value is None else f"{text}; the whole design would cost {value:.4g} {engine.costs(model).unit}"
             )

@@ -99,6 +99,10 @@ class Asked:
     """The average bytes of what is taken."""
 
 
+Found = dict[tuple[str, tuple[str, ...]], tuple[list[Way], list[str]]]
+"""Per place, by the names of its view and embed: the ways there, and why others are none."""
+
+
 class Ways:
     """Finds the ways of one design problem, each need's once."""
 
@@ -110,7 +114,10 @@ class Ways:
         costs: CostModel,
         views: Sequence[View],
         facts: Mapping[str, ViewFacts],
+        like: Ways | None = None,
+        same: Set[str] = frozenset(),
     ) -> None:
+        """`like` knows the ways of another problem, in which the views of these names are the `same`."""
         self.model = model
         self.statistics = statistics
         self.kinds = kinds
@@ -133,23 +140,40 @@ class Ways:
         self._sizes: dict[tuple[str, str], float] = {}
         self._rows: dict[tuple[str, frozenset[str], bool], Need] = {}
         self._prepared: dict[Need, tuple[list[Way], list[str]]] = {}
+        self._found: dict[Need, Found] = {}
+        self._found_before = like._found if like is not None else {}
+        self._same = same
 
     def of(self, need: Need) -> tuple[list[Way], list[str]]:
         """The ways to answer a need, and why other views are none."""
         if need not in self._prepared:
-            ways: list[Way] = []
-            refused: list[str] = []
-            keys: dict[int, Asked | None] = {}
-            for place in self._places[need.entity]:
-                if place.shape not in keys:
-                    keys[place.shape] = self._asked(need, place)
-                asked = keys[place.shape]
-                way = None if asked is None else self._way(need, place, asked, refused)
-                if way is not None and asked is not None:
-                    ways.append(way)
-                    ways += self._through(need, place, asked)
+            found = self._found[need] = self._find(need)
+            ways = [way for some, _ in found.values() for way in some]
+            refused = [reason for _, some in found.values() for reason in some]
             self._prepared[need] = (ways, refused)
         return self._prepared[need]
+
+    def _find(self, need: Need) -> Found:
+        """The ways by every place, in the order of the places."""
+        found: Found = {}
+        keys: dict[int, Asked | None] = {}
+        alone = not need.trees or not self._documents[need.entity]  # ways through one view into another are not
+        before = self._found_before.get(need, {}) if alone else {}
+        for place in self._places[need.entity]:
+            name = (place.view.name, place.at)
+            if name in before and place.view.name in self._same:
+                found[name] = before[name]
+                continue
+            if place.shape not in keys:
+                keys[place.shape] = self._asked(need, place)
+            asked = keys[place.shape]
+            refused: list[str] = []
+            way = None if asked is None else self._way(need, place, asked, refused)
+            if way is None or asked is None:
+                found[name] = ([], refused)
+            else:
+                found[name] = ([way, *self._through(need, place, asked)], refused)
+        return found
 
     def _asked(self, need: Need, place: Place) -> Asked | None:
         """What a need asks of places with this key; None if they cannot answer it."""
