@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import click
 
 import keyplan
@@ -24,6 +26,7 @@ def command(model_file: str, engine: str, form: str, save: bool, keep: bool) -> 
     Example:
       keyplan design shop.yaml --engine dynamodb
     """
+    gc.disable()  # the command is over before there is garbage worth looking for
     from keyplan.cli.output import as_json, design_text, difference_text
 
     model = read_model(model_file, warn=False)

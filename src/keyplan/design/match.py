@@ -119,10 +119,11 @@ def match_key(model: Model, statistics: Statistics, kind: Kind, view: View, need
     """
     if view.entity != need.entity or view.measures or (need.strong and not kind.strong):
         return None
-    asked = (key_shape(view), need)
-    if asked not in statistics.key_matches:
-        statistics.key_matches[asked] = _match_key(model, statistics, kind, view, need)
-    found: KeyMatch | None = statistics.key_matches[asked]
+    shape = key_shape(view)
+    known = statistics.key_matches.setdefault(need, {})
+    found: KeyMatch | None = known.get(shape)
+    if found is None and shape not in known:
+        found = known[shape] = _match_key(model, statistics, kind, view, need)
     return found
 
 

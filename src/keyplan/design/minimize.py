@@ -32,8 +32,10 @@ def minimize(linear: Linear, views: int, scale: float, node_limit: int) -> tuple
     is_view = every < views
     kinds = numpy.array([highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger])
     highs = _loaded(linear, scale, node_limit)
+    highs.setOptionValue("presolve", "off")  # the first run alone is over sooner without
     if not _solved(highs):
         return None
+    highs.setOptionValue("presolve", "choose")
     least, relaxed = highs.getInfo().objective_function_value, highs.getSolution()
     used = numpy.array(relaxed.col_value) > UNUSED
     highs.changeColsIntegrality(len(every), every, kinds[numpy.array(linear.integer, dtype=int)])
@@ -62,6 +64,8 @@ def _loaded(linear: Linear, scale: float, node_limit: int) -> Any:
     highs.setOptionValue("mip_rel_gap", GAP)
     highs.setOptionValue("mip_abs_gap", 1e-6)
     highs.setOptionValue("mip_max_nodes", node_limit)
+    # It looks for any choice to begin with, and the relaxation leads to a better one.
+    highs.setOptionValue("mip_heuristic_run_feasibility_jump", False)
     model = highspy.HighsLp()
     model.num_col_ = len(linear.costs)
     model.num_row_ = len(linear.rows)
