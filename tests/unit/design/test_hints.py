@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
 
 from keyplan.design import design, document
+from keyplan.design.build import Built, build_problem
+from keyplan.design.given import identity
+from keyplan.design.solve import solve
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.model.model import Model
+from tests.strategies.design import any_problems, proof
 from tests.unit.design.nouns import model_of
 
 SALES = """
@@ -65,3 +70,30 @@ def test_what_costs_little_needs_no_hint() -> None:
     model = takings("at >= ago('30d')")
     few = replace(model, entities={"Sale": replace(model.entities["Sale"], count=30.0)})
     assert not [one for one in design(few, get_engine("sqlite")).findings if one.path == "patterns.p"]
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+@proof(20)
+@given(model=any_problems())
+def test_a_problem_made_from_another_is_as_if_made_anew(engine: str, model: Model) -> None:
+    """What a hint takes from the design's own problem: neither views, nor ways, nor upkeep, nor the answer differ."""
+    fewer = replace(model, patterns=dict(list(model.patterns.items())[1:]))
+    anew = build_problem(model, get_engine(engine))
+    made = build_problem(model, get_engine(engine), like=build_problem(fewer, get_engine(engine)))
+    assert _what_matters(made) == _what_matters(anew)
+    values = [solution.value if solution is not None else None for solution in map(solve, (made.problem, anew.problem))]
+    assert values[0] == (None if values[1] is None else pytest.approx(values[1], rel=1e-9))
+
+
+def _what_matters(built: Built) -> object:
+    problem = built.problem
+    names = {name: identity(view) for name, view in problem.views.items()}
+    options = [
+        (root.name, root.kind, root.rate, [(option.kind, option.cost, option.rows) for option in root.goal.options])
+        for root in problem.roots
+    ]
+    upkeep = {
+        (write, names[name]): [(part.cost, part.entries, part.most, part.demands) for part in parts]
+        for (write, name), parts in problem.upkeep.items()
+    }
+    return list(names.values()), [problem.facts[name] for name in names], options, upkeep, built.unserved
