@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from keyplan.engines import get_engine
 from keyplan.model.entity import EXPIRES, Entity, Role
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import RANGES, Compute, Condition, Literal, Order, Outer, Path, Pattern, Select, Term
@@ -73,6 +74,15 @@ class Tree:
 def naive_design(model: Model, extras: Extras | None = None, engine: str = "memory") -> Design:
     """A design for any model."""
     return _Naive(model, extras or Extras(), engine).design()
+
+
+def packed_design(model: Model, extras: Extras, engine: str) -> Design:
+    """A naive design whose views are of the kind that an engine can pack, so that it can be applied there."""
+    about = get_engine(engine)
+    kind = next(kind.name for kind in about.kinds.values() if kind.packs)
+    found = naive_design(model, extras, engine)
+    views = {name: replace(view, kind=kind) for name, view in found.views.items()}
+    return replace(found, views=views, structures=about.pack(model, tuple(views.values()), {}))
 
 
 class _Naive:

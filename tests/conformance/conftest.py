@@ -3,21 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any
 
 import pytest
 
-from tests.conformance.pair import SIZES, Pair, Rows, opened, parsed
+from keyplan.engines import engine_for_url, get_engine
+from tests.conformance.pair import PACKED, SIZES, Pair, Rows, designed, opened, parsed
 from tests.engines.harness import Harness
 
 Both = Callable[..., Pair]
 
 
-@pytest.fixture(scope="session", params=list(SIZES))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Packed designs are for engines that pack, and for the files that write and page most."""
+    left_out = [item for item in items if _is_packed(item) and not (_packs(item) and item.path.stem in PACKED_FILES)]
+    if left_out:
+        items[:] = [item for item in items if item not in set(left_out)]
+        config.hook.pytest_deselected(items=left_out)
+
+
+PACKED_FILES = (
+    "test_counters",
+    "test_lifetimes",
+    "test_order_and_pages",
+    "test_transactions",
+    "test_verify",
+    "test_writes",
+)
+
+
+def _is_packed(item: pytest.Item) -> bool:
+    return _parameters(item).get("size") == PACKED
+
+
+def _packs(item: pytest.Item) -> bool:
+    return any(kind.packs for kind in get_engine(_parameters(item)["harness"]).kinds.values())
+
+
+def _parameters(item: pytest.Item) -> dict[str, Any]:
+    return dict(getattr(getattr(item, "callspec", None), "params", {}))
+
+
+@pytest.fixture(scope="session", params=[*SIZES, PACKED])
 def size(request: pytest.FixtureRequest) -> str:
     """The figures of the model, which decide its design."""
     found: str = request.param
     return found
+
+
+def pair_of(text: str, size: str, url: str, rows: Rows = ()) -> AbstractContextManager[Pair]:
+    model = parsed(text, size)
+    return opened(model, url, rows, designed(model, engine_for_url(url).name, size))
 
 
 @pytest.fixture
@@ -27,7 +64,7 @@ def both(harness: Harness, size: str) -> Iterator[Both]:
         made: list[Pair] = []
 
         def open_pair(text: str, rows: Rows = ()) -> Pair:
-            made.append(stack.enter_context(opened(parsed(text, size), harness.url(), rows)))
+            made.append(stack.enter_context(pair_of(text, size, harness.url(), rows)))
             return made[-1]
 
         yield open_pair
@@ -38,7 +75,7 @@ def both(harness: Harness, size: str) -> Iterator[Both]:
 @pytest.fixture(scope="module")
 def reads(request: pytest.FixtureRequest, harness: Harness, size: str) -> Iterator[Pair]:
     """The MODEL and ROWS of a test file, for tests that change nothing."""
-    with opened(parsed(request.module.MODEL, size), harness.url(), request.module.ROWS) as pair:
+    with pair_of(request.module.MODEL, size, harness.url(), request.module.ROWS) as pair:
         pair.verified()
         yield pair
 
@@ -46,6 +83,6 @@ def reads(request: pytest.FixtureRequest, harness: Harness, size: str) -> Iterat
 @pytest.fixture(scope="module")
 def shared(request: pytest.FixtureRequest, harness: Harness, size: str) -> Iterator[Pair]:
     """The MODEL of a test file, for tests that write rows of their own."""
-    with opened(parsed(request.module.MODEL, size), harness.url()) as pair:
+    with pair_of(request.module.MODEL, size, harness.url()) as pair:
         yield pair
         pair.verified()

@@ -25,6 +25,7 @@ from keyplan.plan.design import Design
 from keyplan.reference import Database
 from keyplan.store.store import Store
 from tests.examples_data.compare import difference, first_difference, walk
+from tests.naive import Extras, packed_design
 
 NOON = datetime(2052, 5, 15, 12, 0, tzinfo=UTC)
 """When every test begins: in the future, because servers delete by their own clocks what has expired."""
@@ -70,9 +71,16 @@ SMALL = 10_000
 """Rows that can be scanned: no pattern over so few of them may be unserved."""
 
 
+PACKED = "packed"
+"""Small figures, and a naive design in which everything is packed, on engines that can."""
+EVERYTHING_PACKED = Extras(
+    copies=True, counters=True, computed=True, elements=True, buckets="month", packed=True, packed_homes=True
+)
+
+
 def sized(model: Model, size: str) -> Model:
     """The model with other figures, and so with another design that has to mean the same."""
-    count, reads, writes = SIZES[size]
+    count, reads, writes = SIZES["small" if size == PACKED else size]
     return replace(
         model,
         entities={name: replace(one, count=count) for name, one in model.entities.items()},
@@ -191,9 +199,9 @@ def outcome(pattern: Any, ask: Callable[..., Any], arguments: Mapping[str, Any])
 
 
 @cache
-def designed(model: Model, engine: str) -> Design:
+def designed(model: Model, engine: str, size: str = "") -> Design:
     """The design of a model; many tests share one."""
-    return keyplan.design(model, engine)
+    return packed_design(model, EVERYTHING_PACKED, engine) if size == PACKED else keyplan.design(model, engine)
 
 
 @contextmanager

@@ -179,10 +179,15 @@ def _both(first: Edit, second: Edit, extremes: Mapping[tuple[str, str], str]) ->
             adds[name] = plus(adds[name], value)
         else:
             adds[name] = min(adds[name], value) if how == "min" else max(adds[name], value)
+    values = {**first.values, **second.values}
+    for name in [name for name in adds if name in values and (first.view, name) in extremes]:
+        # Worked out anew from the rows that were there, and extended by one that comes: one value is left to be set.
+        pick: Any = min if extremes[first.view, name] == "min" else max
+        values[name] = pick([one for one in (values[name], adds.pop(name)) if one is not None])
     return replace(
         second,
         do="add" if first.do == second.do == "add" else second.do if second.do != "add" else first.do,
-        values={**first.values, **second.values},
+        values=values,
         adds=adds,
         tests=_each_once((*first.tests, *second.tests)),
     )

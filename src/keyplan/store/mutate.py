@@ -506,8 +506,16 @@ class Mutator:
         role = self.group_role(place)
         (rows,) = yield from self.reader.pointing_at(change.entity, role, [key], work.world.now)
         entity = self.model.entities[change.entity]
-        others = [row for row in rows if tuple(row[column] for column in entity.key) != change.key]
-        found = [place.amounts(row) for row in others if place.keys(row)]
+        found = []
+        for row in rows:
+            row_key = tuple(row[column] for column in entity.key)
+            if row_key == change.key:
+                continue
+            # Others of the same call as they will be: they may go as well, or have another value.
+            _, new = work.world.changed.get((change.entity, row_key), (row, row))
+            after = None if new is None else {**row, **new}
+            if after is not None and key in place.keys(after):
+                found.append(place.amounts(after))
         if gained is not None:
             found.append(dict(gained))
         result.adds.clear()

@@ -188,7 +188,7 @@ class Read:
     def chunk(self, call: Call, position: Position | None) -> Proc[tuple[list[dict[str, Any]], Position | None]]:
         """Some answers for iteration, and where to go on; without a sorted plan everything at once."""
         if not self.sorted:
-            rows = yield from self.rows(call, None, self.pattern.limit)
+            rows = yield from self.rows(call, position, self.pattern.limit)
             return self.shaped(rows), None
         size = max(self.size, CHUNK)
         rows = yield from self.rows(call, position, size)

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import keyplan
-from keyplan.engines import get_engine
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
 from keyplan.plan.view import Part, View
 from keyplan.store.store import Store
-from tests.naive import Extras, naive_design
+from tests import naive
+from tests.naive import Extras
 
 MODEL = keyplan.parse_model("""
 keyplan: 1
@@ -52,9 +52,7 @@ DESIGNS = {
 
 def packed_design(model: Model, extras: Extras) -> Design:
     """A naive design whose views are collections."""
-    found = naive_design(model, extras, "mongodb")
-    views = {name: replace(view, kind="collection") for name, view in found.views.items()}
-    return replace(found, views=views, structures=get_engine("mongodb").pack(model, tuple(views.values()), {}))
+    return naive.packed_design(model, extras, "mongodb")
 
 
 def hours_of(model: Model) -> Design:
