@@ -76,7 +76,7 @@ def test_what_is_wrong_is_one_line(keyplan: Keyplan) -> None:
     assert_fails(keyplan("calibrate"), "keyplan calibrate: give a URL, or a model and a URL")
     assert_fails(keyplan("calibrate", URL, "--save", "--yes"), "keyplan calibrate: …give the model before the URL")
     assert_fails(keyplan("calibrate", "nothing:there", "--yes"), "no engine for 'nothing:'…")
-    assert_fails(keyplan("calibrate", "gone.yaml", URL, "--yes"), "gone.yaml: no such file or directory")
+    assert_fails(keyplan("calibrate", "gone.yaml", URL, "--yes"), "gone.yaml: no such file or directory; check the name")
     text = (EXAMPLES / "shop.yaml").read_text()
     Path("shop.yaml").write_text(text + "\ntargets: { sqlite: { calibration: gone.yaml } }\n")
     assert_fails(

@@ -127,6 +127,23 @@ def test_emit_prints_or_writes(keyplan: Keyplan, locked: str, form: str) -> None
     (file,) = Path("made/here").iterdir()
     assert written.stderr == f"wrote {file}\n"
     assert file.read_text() == printed.stdout
+    dashed = keyplan("emit", locked, "--engine", "sqlite", "--to", form, "--out", "-")
+    assert (dashed.stdout, dashed.stderr) == (printed.stdout, "")
+    assert not Path("-").exists()
+
+
+def test_several_files_do_not_go_to_one_stream(keyplan: Keyplan, locked: str) -> None:
+    files = keyplan("emit", locked, "--engine", "mongodb", "--to", "json-schema").stdout.count("==> ")
+    assert files > 1
+    result = keyplan("emit", locked, "--engine", "mongodb", "--to", "json-schema", "--out", "-")
+    line = f"keyplan emit: '--out -' is for one file, and there are {files}; name a folder, or leave it out"
+    assert_fails(result, line)
+
+
+def test_emit_into_what_is_no_folder(keyplan: Keyplan, locked: str) -> None:
+    Path("taken").write_text("")
+    result = keyplan("emit", locked, "--engine", "sqlite", "--to", "sql", "--out", "taken")
+    assert_fails(result, "taken: file exists; name a folder")
 
 
 def test_emit_knows_its_formats(keyplan: Keyplan, locked: str) -> None:

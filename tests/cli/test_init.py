@@ -31,7 +31,7 @@ def test_init_never_overwrites(keyplan: Keyplan) -> None:
 
 
 def test_init_into_a_directory_that_is_not_there(keyplan: Keyplan) -> None:
-    assert_fails(keyplan("init", "nowhere/shop.yaml"), "nowhere/shop.yaml: no such file or directory")
+    assert_fails(keyplan("init", "nowhere/shop.yaml"), "nowhere/shop.yaml: no such file or directory; check the name")
 
 
 def test_schema_accepts_every_example_and_refuses_a_typo(keyplan: Keyplan) -> None:

@@ -247,7 +247,7 @@ def test_keep_wants_a_lock_file(keyplan: Keyplan) -> None:
         (("product",), "product: missing argument 'sku'"),
         (("product", "sku"), "'sku': not an argument; write name=value, or name=@file for JSON"),
         (("product", "sku=A1", "sku=B2"), "'sku=B2': 'sku' is given twice; give it once"),
-        (("product", "sku=@nosuch.json"), "nosuch.json: no such file or directory"),
+        (("product", "sku=@nosuch.json"), "nosuch.json: no such file or directory; check the name"),
         (("take_stock", "sku=A1", "n=many"), "take_stock: argument 'n': expected a whole number, got 'many'"),
         (("take_stock", "sku=A1", "n=4"), "take_stock: …"),
         (("orders_by_status", "status=lost"), "orders_by_status: argument 'status': …"),
@@ -291,11 +291,11 @@ def test_load_wants_rows_from_one_place(keyplan: Keyplan) -> None:
     assert_fails(keyplan("load", "shop.yaml", URL), line)
     assert_fails(keyplan("load", "shop.yaml", URL, "rows.jsonl", "--generate"), line)
     keyplan("apply", "shop.yaml", URL, "--yes")
-    assert_fails(keyplan("load", "shop.yaml", URL, "nosuch.jsonl"), "nosuch.jsonl: no such file or directory")
+    assert_fails(keyplan("load", "shop.yaml", URL, "nosuch.jsonl"), "nosuch.jsonl: no such file or directory; check the name")
     Path("latin.jsonl").write_bytes(b"\n[\xff")
     line = "latin.jsonl:2: the rows are not UTF-8; save them in that encoding"
     assert_fails(keyplan("load", "shop.yaml", URL, "latin.jsonl"), line)
-    assert_fails(keyplan("load", "shop.yaml", URL, "."), ".: is a directory")
+    assert_fails(keyplan("load", "shop.yaml", URL, "."), ".: is a directory; name a file")
     Path("empty.jsonl").touch()
     assert keyplan("load", "shop.yaml", URL, "empty.jsonl").stdout == "loaded 0 rows\n"
 
@@ -340,7 +340,7 @@ def test_an_interrupted_load_goes_on(keyplan: Keyplan, monkeypatch: pytest.Monke
         ("sqlite:nosuch/shop.db", "nosuch/shop.db: …"),
         ("sqlite:shop.yaml", "shop.yaml: is not an SQLite database; …"),
         ("nosuch:shop", "no engine for 'nosuch:'; …"),
-        ("shop.db", "no engine for …"),
+        ("shop.db", "'shop.db' is no URL; say which engine it is on, as in sqlite:shop.db"),
     ],
 )
 def test_wrong_urls(keyplan: Keyplan, url: str, line: str) -> None:

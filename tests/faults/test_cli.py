@@ -228,7 +228,7 @@ def test_rows_that_may_not_be_read(made: Line) -> None:
     rows = made.directory / "rows.jsonl"
     rows.write_text('["User", {"uid": 2, "email": "b"}]')
     rows.chmod(0)
-    said = "rows.jsonl: permission denied"
+    said = "rows.jsonl: permission denied; check its permissions"
     made.fails("load", "notes.yaml", URL, "rows.jsonl", said=said, preexec_fn=obey_permissions)
     assert made.users() == 1
 

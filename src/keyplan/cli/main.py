@@ -6,6 +6,7 @@ Exit codes: 0 fine, 1 errors found or patterns unserved, 2 failure.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -105,9 +106,22 @@ def _lines(error: Exception) -> list[str]:
     if isinstance(error, click.ClickException):
         return [f"keyplan: {_sentence(error.format_message())}"]
     if isinstance(error, OSError):
-        return [f"{error.filename or 'keyplan'}: {(error.strerror or str(error)).lower()}"]
+        advice = f"; {_ADVICE[error.errno]}" if error.errno in _ADVICE else ""
+        return [f"{error.filename or 'keyplan'}: {(error.strerror or str(error)).lower()}{advice}"]
     what = " ".join(f"{type(error).__name__} {error}".split())
     return [f"keyplan: internal error, {what}; run it again with --debug and report what it says"]
+
+
+_ADVICE = {
+    errno.ENOENT: "check the name",
+    errno.EISDIR: "name a file",
+    errno.EEXIST: "name a folder",
+    errno.ENOTDIR: "name a folder",
+    errno.EACCES: "check its permissions",
+    errno.EROFS: "name a place that can be written to",
+    errno.ENOSPC: "make room and try again",
+}
+"""What to do about errors of files."""
 
 
 def _sentence(text: str) -> str:

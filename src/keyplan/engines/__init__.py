@@ -29,7 +29,10 @@ def get_engine(name: str) -> Engine:
 
 def engine_for_url(url: str) -> Engine:
     """The engine that a URL's scheme belongs to."""
-    scheme = url.partition(":")[0].lower()
+    scheme, colon, _ = url.partition(":")
+    scheme = scheme.lower()
+    if not colon:
+        raise UnknownEngineError(f"'{url}' is no URL; say which engine it is on, as in {BUILTIN[-1]}:{url}")
     # Usually the scheme is the engine's name; then no other engine is loaded.
     for name in sorted(BUILTIN, key=lambda name: name != scheme):
         engine = get_engine(name)

@@ -268,7 +268,7 @@ def _timestamp(type: Type) -> Check:
         if value.tzinfo is UTC and micro % 1000 == 0 and value.__class__ is datetime and not value.fold:
             return value
         if value.utcoffset() is None:
-            raise ValueError("expected a timestamp with a time zone, got a naive one")
+            raise ValueError("expected a timestamp with a time zone, such as 2024-02-29T12:30:00Z, got a naive one")
         try:
             there = value.astimezone(UTC)
         except OverflowError:

@@ -148,6 +148,8 @@ class Scope(Reader):
                 hint = self.report.near(cut, CUTS) or f"; the truncations are {', '.join(CUTS)}"
                 if cut in FUNCTIONS:
                     hint = "; it is a condition by itself and takes no comparison"
+                elif cut in ("count", "sum", "min", "max"):
+                    hint = "; make it a computed field, and compare that"
                 self.report.add(node, f"'{shown(cut)}(...)' cannot stand before '{test.op}'{hint}")
                 return None
             if len(left.arguments) != 1 or not isinstance(left.arguments[0], Name):
@@ -229,6 +231,9 @@ class Scope(Reader):
         return None if found is None else Literal(found)
 
     def ago(self, call: Call, text: str, type: Type, node: Node) -> Ago | None:
+        if call.name == "ago" and len(call.arguments) == 1 and isinstance(call.arguments[0], Number | Param):
+            self.report.add(node, "a duration has a unit and stands in quotes; write ago('30d')")
+            return None
         if call.name != "ago" or len(call.arguments) != 1 or not isinstance(call.arguments[0], Quoted):
             self.report.add(
                 node, f"'{shown(call.name)}(...)' is no value; write a literal, a ':parameter' or ago('30d')"

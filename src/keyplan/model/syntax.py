@@ -6,6 +6,7 @@ message says what stands where it cannot.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -254,7 +255,7 @@ def _explain(text: str, error: UnexpectedInput) -> str:
     for sign in ("<>", "=="):
         if rest.startswith(sign) or (before[-1:] + rest[:1]) == sign:
             return f"'{shown(text)}': {_HINTS[sign]}"
-    hint = _HINTS.get(word.lower())
+    hint = _HINTS.get(word.lower()) or _misplaced(before, rest)
     if hint is None:
         if rest[:1] == "'":
             hint = "a quoted text does not end, or stands where none can; write a quote inside of text twice"
@@ -265,6 +266,25 @@ def _explain(text: str, error: UnexpectedInput) -> str:
                 else f"did not expect '{shown(word)}' at the beginning; begin with a path"
             )
     return f"'{shown(text)}': {hint}"
+
+
+def _misplaced(before: str, rest: str) -> str | None:
+    """What SQL or plain speech would have there, in our words."""
+    if before.lower().split()[-1:] == ["not"]:
+        return _HINTS["not"]
+    if not before and rest[:1] == "(":
+        return "conditions take no brackets; leave them out"
+    if re.search(r"\bago\($", before, re.IGNORECASE):
+        return f"a duration stands in quotes; write ago('{_duration(rest)}')"
+    if re.search(r"\bnow(?:\(\))?$", before, re.IGNORECASE) and rest[:1] in ("-", "+"):
+        return f"nothing is added to or taken from a moment; write ago('{_duration(rest)}')"
+    return None
+
+
+def _duration(text: str) -> str:
+    """The duration at the beginning of a text, or one that shows how they are written."""
+    found = re.match(r"-?\s*([0-9]+)\s*(ms|[smhdwy])\b", text)
+    return "".join(found.groups()) if found else "30d"
 
 
 def _first_word(text: str) -> str:
