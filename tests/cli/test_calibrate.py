@@ -76,7 +76,8 @@ def test_what_is_wrong_is_one_line(keyplan: Keyplan) -> None:
     assert_fails(keyplan("calibrate"), "keyplan calibrate: give a URL, or a model and a URL")
     assert_fails(keyplan("calibrate", URL, "--save", "--yes"), "keyplan calibrate: …give the model before the URL")
     assert_fails(keyplan("calibrate", "nothing:there", "--yes"), "no engine for 'nothing:'…")
-    assert_fails(keyplan("calibrate", "gone.yaml", URL, "--yes"), "gone.yaml: no such file or directory; check the name")
+    line = "gone.yaml: no such file or directory; check the name"
+    assert_fails(keyplan("calibrate", "gone.yaml", URL, "--yes"), line)
     text = (EXAMPLES / "shop.yaml").read_text()
     Path("shop.yaml").write_text(text + "\ntargets: { sqlite: { calibration: gone.yaml } }\n")
     assert_fails(

@@ -291,7 +291,8 @@ def test_load_wants_rows_from_one_place(keyplan: Keyplan) -> None:
     assert_fails(keyplan("load", "shop.yaml", URL), line)
     assert_fails(keyplan("load", "shop.yaml", URL, "rows.jsonl", "--generate"), line)
     keyplan("apply", "shop.yaml", URL, "--yes")
-    assert_fails(keyplan("load", "shop.yaml", URL, "nosuch.jsonl"), "nosuch.jsonl: no such file or directory; check the name")
+    line = "nosuch.jsonl: no such file or directory; check the name"
+    assert_fails(keyplan("load", "shop.yaml", URL, "nosuch.jsonl"), line)
     Path("latin.jsonl").write_bytes(b"\n[\xff")
     line = "latin.jsonl:2: the rows are not UTF-8; save them in that encoding"
     assert_fails(keyplan("load", "shop.yaml", URL, "latin.jsonl"), line)
