@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+import pytest
+
+from keyplan.design.computed import computed_of
+from keyplan.errors import RangeError
 from tests.conformance.conftest import Both
 from tests.conformance.pair import Pair, at
 
@@ -110,3 +115,20 @@ def test_views_are_keyed_by_computed_fields_where_rows_are_many(reads: Pair, siz
     if size == "read":
         assert {"score", "played", "last", "worst"} <= keyed
         assert not {"top", "busiest", "latest"} & set(reads.store.design.unserved)
+
+
+def test_a_kept_sum_beyond_its_range_is_refused_and_nothing_is_written(both: Both) -> None:
+    """Where no view keeps the sum, it is exact beyond any range, as the reference has it."""
+    pair = both(MODEL, ROWS)
+    game = {"gid": 30, "player": 1, "points": 2**63 - 1, "at": None}
+    is_kept = any("score" in computed_of(pair.model, view) for view in pair.store.design.views.values())
+    if is_kept:
+        for write in (partial(pair.store.play, **game), partial(pair.store.load, [("Game", game)])):
+            with pytest.raises(RangeError, match="'Player.score' would leave the range of a key; nothing was written"):
+                write()
+    else:
+        pair.same("play", **game)
+        pair.same("player", pid=1)
+        pair.same("cancel", gid=30)
+    pair.agrees(READS)
+    pair.verified()

@@ -8,7 +8,8 @@ home rows imply.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,8 @@ from hypothesis import HealthCheck, Phase, given, reject, settings
 from hypothesis import strategies as st
 
 import keyplan
-from keyplan.errors import UnsupportedError
+from keyplan.design.computed import computed_of
+from keyplan.errors import RangeError, UnsupportedError
 from keyplan.model.model import Model
 from keyplan.model.pattern import Traffic
 from keyplan.store.spans import MOST_BUCKETS
@@ -87,19 +89,40 @@ def run(program: Program, model: Model, url: str) -> None:
         def call(name: str, arguments: Mapping[str, Any], cursor: Any) -> Any:
             more = {} if cursor is None else {"cursor": cursor}
             try:
-                return getattr(store, name)(**arguments, **more)
+                with kept_sums(store):
+                    return getattr(store, name)(**arguments, **more)
             except UnsupportedError as error:
                 if str(MOST_BUCKETS) not in str(error):
                     raise
                 reject()  # a range of centuries over a view in small time buckets
 
+        def load(rows: Any) -> Any:
+            with kept_sums(store):
+                return store.load(rows)
+
         expected = on_reference(program)
-        found = play(program, call, store.load, clock)
+        found = play(program, call, load, clock)
         for operation, one, other in zip(program.operations, expected, found, strict=True):
             differs = difference(model, operation, one, other)
             assert differs is None, f"{operation}: {differs}\nplan: {plan_of(store, operation)}"
         checked = store.verify()
         assert checked.ok, checked.problems
+
+
+@contextmanager
+def kept_sums(store: Any) -> Iterator[None]:
+    """Drops programs that take a sum which is kept out of the range of its type: that is refused, as documented."""
+    try:
+        yield
+    except RangeError as error:
+        kept = [
+            f"'{view.entity}.{column}' would leave the range of a key"
+            for view in store.design.views.values()
+            for column in computed_of(store.model, view)
+        ]
+        if not any(said in str(error) for said in kept):
+            raise
+        reject()
 
 
 def plan_of(store: Any, operation: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.conftest import Both
 from tests.conformance.pair import NOON, Pair, at
 
 MODEL = """
@@ -252,6 +253,36 @@ def test_search_wants_each_word_whole_in_some_field(reads: Pair, words: str, exp
 
 def test_search_in_one_field(reads: Pair) -> None:
     assert found(reads.same("found_one", words="shirt")) == [1, 2]
+
+
+ACROSS = """
+entities:
+  File: { fields: { id: "int, key", name: "string(12), optional 50%", folder: "Folder, as files, optional 50%" } }
+  Folder: { fields: { fid: "int, key", name: string(12) } }
+patterns:
+  across: { find: File, where: "search(name, folder.name, :words)", order: id }
+  behind: { find: File, where: "search(folder.name, :words)", order: id }
+writes:
+  save: { upsert: File }
+  rename: { update: Folder, set: [name], where: "fid = :fid" }
+"""
+
+
+def test_search_across_a_reference(both: Both) -> None:
+    rows: list[tuple[str, dict[str, Any]]] = [
+        ("Folder", {"fid": 1, "name": "old letters"}),
+        ("File", {"id": 1, "name": "to ann", "folder": 1}),
+        ("File", {"id": 2, "folder": 1}),
+        ("File", {"id": 3, "name": "letters", "folder": 9}),
+        ("File", {"id": 4, "name": "old letters"}),
+    ]
+    pair = both(ACROSS, rows)
+    assert found(pair.same("across", words="ann letters")) == [1]
+    assert found(pair.same("across", words="letters")) == [1, 2, 3, 4]
+    pair.same("rename", fid=1, name="bills")
+    pair.same("save", id=3, name="ann", folder=1)
+    assert found(pair.same("across", words="ann bills")) == [1, 3]
+    assert found(pair.same("behind", words="bills")) == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def conditions(draw: st.DrawFn, choices: Sequence[Reach], most: int, names: Name
     picked = draw(st.lists(st.sampled_from(usable), max_size=most, unique_by=lambda reach: reach.path))
     found: list[str] = []
     for reach in picked:
-        found.append(condition(draw, reach, names))
+        found.append(condition(draw, reach, names, usable))
         if reach.column.type.kind == "set" and chance(draw, 3):
             found.append(f"contains({reach.text}, :{names()})")
     return found
@@ -100,8 +100,8 @@ def _operators(reach: Reach) -> list[str]:
     return found
 
 
-def condition(draw: st.DrawFn, reach: Reach, names: Names) -> str:
-    """One condition on a path."""
+def condition(draw: st.DrawFn, reach: Reach, names: Names, choices: Sequence[Reach] = ()) -> str:
+    """One condition on a path; a search may take further texts from the choices."""
     op = draw(st.sampled_from(_operators(reach)))
     text, type = reach.text, reach.column.type
 
@@ -124,8 +124,19 @@ def condition(draw: st.DrawFn, reach: Reach, names: Names) -> str:
         return f"{draw(st.sampled_from(cuts))}({text}) {draw(st.sampled_from(['=', '>=', '<', 'in']))} :{names()}"
     if op == "ago":
         return f"{text} {draw(st.sampled_from(['>=', '<']))} ago('{draw(st.sampled_from(['1d', '30m', '2w']))}')"
-    if op in ("begins_with", "contains", "search"):
+    if op == "search":
+        others = [other.text for other in choices if other is not reach and _joins(reach, other)]
+        also = draw(st.lists(st.sampled_from(others), max_size=2, unique=True)) if others else []
+        return f"search({', '.join((text, *also))}, :{names()})"
+    if op in ("begins_with", "contains"):
         return f"{op}({text}, :{names()})"
     if op in ("present", "missing"):
         return f"{op}({text})"
     return f"{text} {op} {operand()}"
+
+
+def _joins(reach: Reach, other: Reach) -> bool:
+    """Whether both can be searched by one condition: as fields of one row, wherever to-one roles lead."""
+    if other.column.type.kind not in TEXTS:
+        return False
+    return reach.path.roles == other.path.roles if reach.many or other.many else True

@@ -154,8 +154,8 @@ class Candidates:
         return sorted(closed, key=lambda parts: (len(parts), sorted(map(str, parts))))[:MOST_SETS]
 
     def _equality_sets(self, need: Need) -> Iterator[tuple[Part, ...]]:
-        """The parts that a need can bind: with and without `in` lists, fields that change, and values that may be too
-        long for a key."""
+        """The parts that a need can bind: with and without `in` lists, fields that change, truncations (which a range
+        answers as well), and values that may be too long for a key."""
         firm: list[Part] = []
         soft: list[Part] = []
         for condition in need.given:
@@ -164,7 +164,8 @@ class Candidates:
                 continue
             moving = str(condition.path) in self.changing[need.entity]
             long = self.model.column(need.entity, condition.path).type.kind in ("text", "bytes")
-            (soft if condition.op == "in" or moving or long else firm).append(part)
+            ranged = condition.cut in CUT_SECONDS
+            (soft if condition.op == "in" or moving or long or ranged else firm).append(part)
         for size in range(len(soft), -1, -1):
             for some in combinations(soft, size):
                 yield (*firm, *some)
@@ -178,8 +179,8 @@ class Candidates:
         if condition.op == "contains":
             return Part(text, "each") if not condition.path.roles else None
         if condition.op == "search":
-            if condition.path.roles:
-                return None
+            if any(path.roles for path in (condition.path, *condition.also)):
+                return None  # words of another row are in nobody's key
             return Part(text, "words", also=tuple(str(path) for path in condition.also))
         if condition.op in ("=", "in"):
             return Part(text, condition.cut)

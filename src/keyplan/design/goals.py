@@ -107,6 +107,19 @@ def goal_p99(goal: Goal) -> float:
     return min((option_p99(option) for option in goal.options), default=0.0)
 
 
+def slowest_p99(goal: Goal) -> float:
+    """The greatest p99 with which a goal may be reached, whatever is chosen below it."""
+    return max((_slowest(option) for option in goal.options), default=0.0)
+
+
+def _slowest(option: Option) -> float:
+    early = [slowest_p99(sub.goal) for sub in option.subs if sub.early]
+    late = [slowest_p99(sub.goal) for sub in option.subs if not sub.early]
+    if option.kind in ("drive", "then"):
+        return sum(late)
+    return max([option.cost.p99_ms, *early]) + max(late, default=0.0)
+
+
 def goal_cost(goal: Goal) -> float:
     """The least that reaching a goal can cost, whatever views there are."""
     known: dict[int, float] = {}

@@ -12,12 +12,12 @@ from dataclasses import replace
 
 from keyplan.design.computed import refusals
 from keyplan.design.forms import is_directory
-from keyplan.design.goals import NO_LIMIT_MS, Goal, Heat, Option, Sub, coarse, goal_p99
+from keyplan.design.goals import NO_LIMIT_MS, Goal, Heat, Option, Sub, coarse, goal_p99, slowest_p99
 from keyplan.design.measure import MeasureMatch, match_measures
 from keyplan.design.needs import Need, driven, extreme_row, intersected, present_then_missing
 from keyplan.design.statistics import Statistics
 from keyplan.design.walks import match_directory, walks
-from keyplan.design.ways import Way, Ways, at_once
+from keyplan.design.ways import Extra, Way, Ways, at_once
 from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
 from keyplan.model.model import Model
@@ -124,16 +124,9 @@ class Options:
                 f"reading '{need.entity}' takes {cost.p99_ms:.0f} ms of {goal.budget_ms:.0f} ms left"
             )
             return
-        goals = []
-        for extra in way.extras:
-            budget = goal.budget_ms - cost.p99_ms if goal.budget_ms < NO_LIMIT_MS else NO_LIMIT_MS
-            if extra.early:
-                budget = goal.budget_ms
-            child = self._goal(extra.need, goal.times * extra.times, budget, depth + 1)
-            if not child.options:
-                goal.rejections.extend(child.rejections[:2])
-                return
-            goals.append(Sub(child, extra.role, extra.what, extra.under, extra.select, extra.early))
+        goals = self._fetched(goal, way, cost, depth)
+        if goals is None:
+            return
         times = goal.times
         scaled = cost.times(times)
         goal.options.append(
@@ -147,7 +140,7 @@ class Options:
                 way.entries * way.work.entry_bytes * times,
                 way.match,
                 None,
-                tuple(goals),
+                goals,
                 way.along,
                 way.match.ordered,
                 self.costs.heat(way.work, reads) if reads else 0.0,
@@ -155,6 +148,32 @@ class Options:
                 beside=way.beside,
             )
         )
+
+    def _fetched(self, goal: Goal, way: Way, cost: Cost, depth: int) -> tuple[Sub, ...] | None:
+        """What a way lacks, fetched in the time that it leaves; None if there is not enough.
+
+        Some of it is fetched along with the way itself (`early`), and the rest after both: it has the time that the
+        fastest of these leave, and they have what the slowest of the rest leaves.
+        """
+
+        def child(extra: Extra, budget_ms: float) -> Goal:
+            return self._goal(extra.need, goal.times * extra.times, budget_ms, depth + 1)
+
+        limited = goal.budget_ms < NO_LIMIT_MS
+        along, left = goal.budget_ms, goal.budget_ms
+        if limited:
+            early = [extra for extra in way.extras if extra.early]
+            late = [extra for extra in way.extras if not extra.early]
+            left -= max([cost.p99_ms, *(goal_p99(child(extra, along)) for extra in (early if late else ()))])
+            along -= max((slowest_p99(child(extra, left)) for extra in (late if early else ())), default=0.0)
+        subs = []
+        for extra in way.extras:
+            found = child(extra, along if extra.early else left)
+            if not found.options:
+                goal.rejections.extend(found.rejections[:2])
+                return None
+            subs.append(Sub(found, extra.role, extra.what, extra.under, extra.select, extra.early))
+        return tuple(subs)
 
     def _reads(self, work: Work) -> float:
         """How often per second the pattern reads the same place, at its peak."""

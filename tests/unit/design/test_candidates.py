@@ -44,6 +44,14 @@ def test_an_order_without_conditions_is_an_index_in_one_partition() -> None:
     assert "created_at, order_id" in keys(model, "Order", kind="gsi")
 
 
+@pytest.mark.parametrize("engine", ["sqlite", "mongodb"])
+def test_a_range_answers_a_truncation_where_indexes_are_over_plain_columns(engine: str) -> None:
+    model = model_of(SHOP, "p: { find: Order, where: 'day(created_at) = :d and user = :u', page: 10 }")
+    assert "user, created_at, order_id" in keys(model, "Order", engine, "index")
+    model = model_of(SHOP, "p: { find: Order, where: 'week(created_at) = :d', order: created_at desc, page: 10 }")
+    assert "created_at, order_id" in keys(model, "Order", engine, "index")
+
+
 def test_two_patterns_share_a_partition_by_their_common_conditions() -> None:
     patterns = """
     p: { find: Order, where: "user = :u and status = :s", page: 10 }
