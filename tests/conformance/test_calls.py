@@ -75,6 +75,7 @@ def test_writes_have_real_signatures(reads: Pair) -> None:
 def test_methods_say_what_they_do(reads: Pair) -> None:
     assert reads.store.by_name.__doc__ == "By name."
     assert "User" in (reads.store.user.__doc__ or "")
+    assert all("(" + "value=" not in (getattr(reads.store, name).__doc__ or "") for name in reads.model.calls)
     assert reads.store.user.__name__ == "user"
     assert "by_name" in dir(reads.store)
 

@@ -124,7 +124,9 @@ def test_a_kept_sum_beyond_its_range_is_refused_and_nothing_is_written(both: Bot
     is_kept = any("score" in computed_of(pair.model, view) for view in pair.store.design.views.values())
     if is_kept:
         for write in (partial(pair.store.play, **game), partial(pair.store.load, [("Game", game)])):
-            with pytest.raises(RangeError, match="'Player.score' would leave the range of a key; nothing was written"):
+            with pytest.raises(
+                RangeError, match=r"'Player\.score' would leave the range of a key; nothing was written"
+            ):
                 write()
     else:
         pair.same("play", **game)

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from keyplan.design.goals import Goal
-from keyplan.model.pattern import Ago, Condition, Literal, Now, Operand, Order, Outer, Param
+from keyplan.model.pattern import Order
 from keyplan.plan.steps import Touch
-from keyplan.units import format_duration
 
 if TYPE_CHECKING:
     from keyplan.design.assemble import Assembly
@@ -41,7 +40,7 @@ def _walk(assembly: Assembly, goal: Goal, steps: list[Mapping[str, Any]]) -> Non
         step: dict[str, Any] = {
             "op": op,
             "view": assembly.names[view.name],
-            "where": [condition_text(c) for c in (*view.where, *given)],
+            "where": [str(c) for c in (*view.where, *given)],
             "requests": _round(option.requests),
             "rows": _round(option.entries),
             "units": {unit: _round(amount) for unit, amount in option.cost.units.items()},
@@ -56,9 +55,7 @@ def _walk(assembly: Assembly, goal: Goal, steps: list[Mapping[str, Any]]) -> Non
             step["walk" if found.walks and need.limit is not None else "merge"] = True
         steps.append(step)
         if found is not None and found.filter:
-            steps.append(
-                {"op": "filter", "where": [condition_text(c) for c in found.filter], "rows": _round(option.rows)}
-            )
+            steps.append({"op": "filter", "where": [str(c) for c in found.filter], "rows": _round(option.rows)})
     for sub in option.subs:
         before = len(steps)
         _walk(assembly, sub.goal, steps)
@@ -69,9 +66,7 @@ def _walk(assembly: Assembly, goal: Goal, steps: list[Mapping[str, Any]]) -> Non
             if sub.early:
                 steps[number] = {**steps[number], "parallel": True}
     if option.match is not None and option.match.left:
-        steps.append(
-            {"op": "filter", "where": [condition_text(c) for c in option.match.left], "rows": _round(option.rows)}
-        )
+        steps.append({"op": "filter", "where": [str(c) for c in option.match.left], "rows": _round(option.rows)})
     if option.kind in ("fold", "measure") and need.fold is not None:
         folded = [f"{c.how}" for c in need.fold.compute]
         steps.append({"op": "aggregate", "compute": folded, "by": [group.name for group in need.fold.group]})
@@ -104,41 +99,6 @@ _WHY = {
     "refill": NEXT_ROW,
     "snapshot": "values to keep",
 }
-
-
-def condition_text(condition: Condition) -> str:
-    """A condition as the model language writes it."""
-    left = f"{condition.cut}({condition.path})" if condition.cut else str(condition.path)
-    values = [operand_text(operand) for operand in condition.operands]
-    if condition.op in ("present", "missing"):
-        return f"{condition.op}({left})"
-    if condition.op in ("begins_with", "contains"):
-        return f"{condition.op}({left}, {values[0]})"
-    if condition.op == "search":
-        fields = ", ".join((left, *(str(path) for path in condition.also)))
-        return f"search({fields}, {values[0]})"
-    if condition.op == "between":
-        return f"{left} between {values[0]} and {values[1]}"
-    if condition.op == "in":
-        inside = (
-            values[0] if len(values) == 1 and isinstance(condition.operands[0], Param) else f"({', '.join(values)})"
-        )
-        return f"{left} in {inside}"
-    return f"{left} {condition.op} {values[0]}"
-
-
-def operand_text(operand: Operand) -> str:
-    """An operand as the model language writes it."""
-    if isinstance(operand, Param):
-        return f"{'-' if operand.negative else ''}:{operand.name}"
-    if isinstance(operand, Literal):
-        return f"'{operand.value}'" if isinstance(operand.value, str) else str(operand.value)
-    if isinstance(operand, Ago):
-        return f"ago('{format_duration(operand.ms)}')"
-    if isinstance(operand, Now):
-        return "now"
-    assert isinstance(operand, Outer)
-    return f"its {operand.path}"
 
 
 def order_text(order: Order) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from keyplan.design.describe import condition_text
 from keyplan.model.model import Model
 from keyplan.model.pattern import Pattern
 from keyplan.model.write import Write
@@ -115,7 +114,7 @@ def _view(design: Design, view: View) -> dict[str, Any]:
         "embeds": [_embed(embed) for embed in view.embeds],
         "shards": ways[0] if ways else 1,
         "bucket": cuts[0] if cuts else None,
-        "sparse": [condition_text(condition) for condition in view.where],
+        "sparse": [str(condition) for condition in view.where],
         "measures": [measure.name for measure in view.measures],
         "unique": view.unique,
         "packed": view.packed,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from keyplan.design.cheapest import cheapest
-from keyplan.design.describe import NEXT_ROW, condition_text
+from keyplan.design.describe import NEXT_ROW
 from keyplan.design.difference import repriced
 from keyplan.design.document import document, short
 from keyplan.design.facts import Facts
@@ -87,7 +87,7 @@ class _Explanation:
                 "op": "get",
                 "view": search.view,
                 "on": where(search.view),
-                "where": [condition_text(condition) for condition in search.given],
+                "where": [str(condition) for condition in search.given],
                 "why": "the row whose rank is asked for",
                 "words": self._words(search),
             }
@@ -126,7 +126,7 @@ class _Explanation:
         for node in nodes:
             for search in searches(node):
                 view = self.design.views[search.view]
-                where = _left([condition_text(condition) for condition in (*view.where, *search.given)])
+                where = _left([str(condition) for condition in (*view.where, *search.given)])
                 if (search.view, where) not in found:
                     found[(search.view, where)] = self._words(search)
         return found
@@ -275,7 +275,7 @@ def view_text(view: View) -> str:
     """A view in one line: `index of Order by user, created_at, order_id`."""
     text = f"{view.kind} of {view.entity} by {', '.join(str(part) for part in view.parts)}"
     if view.where:
-        text += f" where {' and '.join(condition_text(condition) for condition in view.where)}"
+        text += f" where {' and '.join(str(condition) for condition in view.where)}"
     if view.packed:
         text += ", one value per partition"
     if view.measures:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from keyplan.design.build import Built
 from keyplan.design.cheapest import cheapest
-from keyplan.design.describe import condition_text
 from keyplan.design.problem import carried
 from keyplan.engines.base import Engine
 from keyplan.model.model import Model
@@ -36,7 +35,7 @@ def whole_groups(pattern: Pattern) -> tuple[str, Pattern] | None:
     if where == pattern.where:
         return None
     pairs = [(new, old) for new, old in zip(where, pattern.where, strict=True) if new != old]
-    text = " and ".join(f"{condition_text(new)} in place of {condition_text(old)}" for new, old in pairs)
+    text = " and ".join(f"{new!s} in place of {old!s}" for new, old in pairs)
     return f"write {text}", replace(pattern, where=where)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from keyplan.model.types import Type
+from keyplan.units import format_duration
 
 CUTS = ("minute", "hour", "day", "week", "month", "year")
 RANGES = ("<", "<=", ">", ">=", "between", "begins_with")
@@ -32,12 +33,18 @@ class Param:
     negative: bool = False
     """`-:n`, in `add` only."""
 
+    def __str__(self) -> str:
+        return f"{'-' if self.negative else ''}:{self.name}"
+
 
 @dataclass(frozen=True)
 class Literal:
     """A value written into the model, canonical for the type it is compared with."""
 
     value: object
+
+    def __str__(self) -> str:
+        return f"'{self.value}'" if isinstance(self.value, str) else str(self.value)
 
 
 @dataclass(frozen=True)
@@ -46,10 +53,16 @@ class Ago:
 
     ms: int
 
+    def __str__(self) -> str:
+        return f"ago('{format_duration(self.ms)}')"
+
 
 @dataclass(frozen=True)
 class Now:
     """`now` in a write: the call's clock reading."""
+
+    def __str__(self) -> str:
+        return "now"
 
 
 @dataclass(frozen=True)
@@ -57,6 +70,9 @@ class Outer:
     """A value of the row that a nested read runs for; made by plans, never by models."""
 
     path: str
+
+    def __str__(self) -> str:
+        return f"its {self.path}"
 
 
 Operand = Param | Literal | Ago | Now | Outer
@@ -79,8 +95,17 @@ class Condition:
     """search: the further fields."""
 
     def __str__(self) -> str:
+        """As the model language writes it."""
         left = f"{self.cut}({self.path})" if self.cut else str(self.path)
-        return f"{left} {self.op}" + "".join(f" {operand}" for operand in self.operands)
+        values = [str(operand) for operand in self.operands]
+        if self.op in ("present", "missing", "begins_with", "contains", "search"):
+            return f"{self.op}({', '.join((left, *map(str, self.also), *values))})"
+        if self.op == "between":
+            return f"{left} between {values[0]} and {values[1]}"
+        if self.op == "in":
+            is_list = len(values) == 1 and isinstance(self.operands[0], Param)
+            return f"{left} in {values[0]}" if is_list else f"{left} in ({', '.join(values)})"
+        return f"{left} {self.op} {values[0]}"
 
 
 @dataclass(frozen=True)
