@@ -27,7 +27,9 @@ NEAR = 0.6
 PER_ROW = "a request for each row found"
 PAGES = "rows that lack a value, or that a filter drops, make it read on"
 FOLLOWERS = "rows that repeat a value may be none, or more than fit into one transaction"
+CHILDLESS = "what is copied into children is read only if there are any"
 AVERAGES = {
+    "back_office": {"place_order": CHILDLESS},
     "blog": {"posts_by_author": PAGES, "drafts": PER_ROW, "rename_author": FOLLOWERS},
     "hotel": {"q7_arrivals": PER_ROW, "rename_hotel": FOLLOWERS},
     "messaging": {"conversations": PER_ROW},
