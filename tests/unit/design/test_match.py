@@ -43,7 +43,7 @@ def texts(conditions: tuple[object, ...]) -> list[str]:
         ("user = :a and status in :c", "user | status, order_id", ["user =", "status in"], []),
         ("user = :a and status != :c", "user | status, order_id", ["user ="], ["status !="]),
         ("user = :a and day(created_at) = :d", "user | created_at, order_id", ["user =", "day(created_at) ="], []),
-        ("contains(tags, :t)", "each(tags) | order_id", ["tags contains"], []),
+        ("contains(tags, :t)", "each(tags) | order_id", ["contains(tags, :t)"], []),
     ],
 )  # fmt: skip
 def test_the_key_answers(where: str, key: str, given: list[str], left: list[str]) -> None:
