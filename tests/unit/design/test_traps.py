@@ -117,7 +117,7 @@ def test_trap_04_what_is_behind_a_reference_may_be_missing_too() -> None:
     # Two small reads in the order of the answer, in place of all orders of a status.
     built = build_problem(model, get_engine("dynamodb"))
     restricted = [v for v in built.problem.views.values() if v.where]
-    assert {str(c) for v in restricted for c in v.where} == {"user.name missing"}
+    assert {str(c) for v in restricted for c in v.where} == {"missing(user.name)"}
     assert {v.kind for v in restricted} == {"table"}
 
 
