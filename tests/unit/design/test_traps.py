@@ -100,7 +100,7 @@ def test_trap_04_missing_sorts_last_so_it_takes_two_reads() -> None:
     need = need_of_pattern(model, model.patterns["p"])
     parts = present_then_missing(model, need)
     assert parts is not None
-    assert [str(part.given[-1]) for part in parts] == ["flagged present", "flagged missing"]
+    assert [str(part.given[-1]) for part in parts] == ["present(flagged)", "missing(flagged)"]
     # The order alone does not imply presence: such a view lacks rows.
     assert matched(model, view(model, "user | flagged, order_id")) is None
 
@@ -110,8 +110,8 @@ def test_trap_04_what_is_behind_a_reference_may_be_missing_too() -> None:
     parts = present_then_missing(model, need_of_pattern(model, model.patterns["p"]))
     assert parts is not None
     have, lack = parts
-    assert str(have.given[-1]) == "user.name present"
-    assert str(lack.given[-1]) == "user.name missing"
+    assert str(have.given[-1]) == "present(user.name)"
+    assert str(lack.given[-1]) == "missing(user.name)"
     assert "user.name" in have.wants
     assert "user.name" not in lack.wants
     # Two small reads in the order of the answer, in place of all orders of a status.
