@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pymongo import MongoClient
 from pymongo.errors import WriteError
 
 import keyplan
+from keyplan.engines.mongodb import cost
+from keyplan.engines.work import Cost, Rejection, ViewFacts
 from keyplan.errors import ArgumentError, ConflictError, DesignMismatchError
 from keyplan.plan.design import Design
+from keyplan.plan.view import View
 from tests import discussion
 from tests.conformance.pair import designed, opened, parsed
+from tests.conformance.test_generated import PHASES, run, statistics
 from tests.engines.harness import Harness
+from tests.strategies.programs import programs
 
 
 def subset_design() -> Design:
@@ -111,3 +120,53 @@ def test_a_load_of_many_rows_below_one_keeps_the_first(mongodb: Harness) -> None
         pair.same("purge", post_id=1)
         pair.agrees(reads)
         pair.verified()
+
+
+EXAMPLES = max(10, int(os.environ.get("KEYPLAN_PROGRAMS", "300")) // 5)
+
+
+@pytest.fixture
+def first_children_embedded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Documents with the first children of a row cost next to nothing, and no others have any."""
+    priced = cost.cost_model
+
+    def cheap(model: Any) -> Any:
+        costs = priced(model)
+        for name in ("read", "touch"):
+            usual = getattr(costs, name)
+            setattr(costs, name, lambda work, usual=usual: Cost(1e-9) if work.view.embeds else usual(work))
+        fit, keep = costs.fit, costs.keep
+
+        def fits(view: View, facts: ViewFacts) -> View | Rejection:
+            if any(embed.limit is None for embed in view.embeds):
+                return Rejection("all of them are apart here")
+            found: View | Rejection = fit(view, facts)
+            return found
+
+        costs.fit = fits
+        costs.keep = lambda view, facts: 0.0 if view.embeds else keep(view, facts)
+        return costs
+
+    monkeypatch.setattr(cost, "cost_model", cheap)
+
+
+COUNTED: list[int] = []
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
+@given(data=st.data())
+def test_first_children_answer_as_the_reference(
+    mongodb: Harness, first_children_embedded: None, data: st.DataObject
+) -> None:
+    """Generated programs on designs that keep a subset wherever one can be."""
+    program = data.draw(programs())
+    model = replace(data.draw(statistics(program.model)), targets=mongodb.targets)
+    design = keyplan.design(model, "mongodb")
+    if design.refills:
+        COUNTED.append(len(design.refills))
+        run(program, model, mongodb.url())
+
+
+def test_some_programs_keep_first_children(mongodb: Harness) -> None:
+    """Otherwise the test above would say nothing; it runs first."""
+    assert len(COUNTED) > EXAMPLES / 40

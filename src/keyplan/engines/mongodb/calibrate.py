@@ -200,7 +200,7 @@ class _Bench:
             return lambda: {"insert": PREFIX + name, "documents": rows(), **primary}
 
         def update(
-            name: str, ids: Sequence[str], change: Callable[[], Document], **more: Any
+            name: str, ids: Sequence[str], change: Callable[[], Document | list[Document]], **more: Any
         ) -> Callable[[], Document]:
             return lambda: {
                 "update": PREFIX + name,
@@ -230,6 +230,8 @@ class _Bench:
             add(f"push to {many}", where, push, 40, grow=many, **work)
             change = update(where, self.few, lambda: {"$set": {"a.$[e].q": some(10**6)}}, arrayFilters=[{"e.k": 5}])
             add(f"change one of {many}", where, change, 40, **work)
+            first = update(where, self.few, lambda many=many: self.first(many))  # type: ignore[misc]
+            add(f"keep the first {many}", where, first, 40, grow=many, sort=many, **work)
         for many in (0, 2, 4):
             victims = self.victims[many]
 
@@ -242,6 +244,13 @@ class _Bench:
 
             add(f"delete, {many} indexes", f"indexed{many}", delete, update=1, index_entry=many)
         return found
+
+    def first(self, many: int) -> list[Document]:
+        """A pipeline that adds an element and leaves the first so many."""
+        new = {"$literal": {"k": self.random.randrange(10**6), "v": self.text(20), "q": 1}}
+        others = {"$filter": {"input": "$a", "as": "e", "cond": {"$ne": ["$$e.k", new["$literal"]["k"]]}}}
+        rows = {"$sortArray": {"input": {"$concatArrays": [others, [new]]}, "sortBy": {"k": -1, "v": 1}}}
+        return [{"$set": {"a": {"$slice": [rows, many]}}}]
 
     def latencies(self) -> Proc[dict[str, float]]:
         """What 99 of 100 calls wait for."""
