@@ -247,9 +247,17 @@ class Writer:
                 sets[slot.field] = codes.encoders[path](value)
         sets |= changed_words(place.words, edit.values, edit.entry)
         sums: Document = {}
+        others: dict[str, Document] = {"min": {}, "max": {}}
         wide = False
         for path, amount in edit.adds.items():
             slot = place.slots[path]
+            if path in place.extends:  # by one row of a call, and worked out anew because of another
+                how = place.extends[path]
+                known: list[Any] = [value for value in (edit.values.get(path), amount) if value is not None]
+                target = sets if path in edit.values else others[how]
+                target[slot.field] = codes.encoders[path](min(known) if how == "min" else max(known))
+                unsets.pop(slot.field, None)
+                continue
             sums |= sum_fields(slot, amount) if slot.high else {slot.field: codes.encoders[path](amount)}
             wide = wide or (slot.type.kind == "int" and not slot.sum and amount > MOST_INT)  # type: ignore[operator]
             guards = guard_terms(slot, amount)
@@ -260,7 +268,8 @@ class Writer:
         if wide:
             step.body = _pipeline(sets, unsets, sums)
             return
-        step.body = {name: body for name, body in (("$set", sets), ("$unset", unsets), ("$inc", sums)) if body} or TOUCH
+        bodies = {"$set": sets, "$unset": unsets, "$inc": sums, "$min": others["min"], "$max": others["max"]}
+        step.body = {name: body for name, body in bodies.items() if body} or TOUCH
 
     def _add(self, place: Place, edit: Edit, step: Step) -> None:
         """A group of sums, made with zeros if absent; a smallest or greatest is extended, values are set."""
