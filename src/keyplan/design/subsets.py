@@ -54,7 +54,7 @@ def subset_sort(model: Model, entity: str, name: str, select: Select) -> tuple[P
             return None
         if column.name not in role.columns:
             parts.append(Part(column.name, descending=term.descending))
-    return tuple(parts)
+    return tuple(parts) or None  # a reference that is the whole key leads from one child at most
 
 
 def _total(key: tuple[str, ...], order: tuple[Order, ...]) -> tuple[Order, ...]:

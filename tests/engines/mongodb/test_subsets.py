@@ -167,7 +167,8 @@ def with_first_children(model: Model, limit: int) -> Model:
                 ordered = (one for one in child.columns.values() if one.type.is_ordered and not one.optional)
                 plain = [one.name for one in ordered if one.computed is None and not one.hidden]
                 order = (Order(Path((), next((one for one in plain if one not in child.key), plain[0])), True),)
-                taken = Select(child.stored, {}, order, limit)
+                shown = tuple(column for column in child.stored if not child.columns[column].hidden)
+                taken = Select(shown, {}, order, limit)
                 select = Select(entity.key, {role.name: taken})
                 name = f"first_{role.name}_of_{entity.name}"
                 patterns[name] = Pattern(
