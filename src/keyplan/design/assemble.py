@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import expm1
 
@@ -14,11 +14,11 @@ from keyplan.design.facts import marks_of
 from keyplan.design.followers import scanning_writes
 from keyplan.design.goals import Goal, Option, Sub
 from keyplan.design.heat import warnings
-from keyplan.design.largest import large_writes
+from keyplan.design.largest import how_done, large_writes
 from keyplan.design.local import Base, bases_of
 from keyplan.design.names import view_names
 from keyplan.design.needs import Need, dangling, dependents, in_order, wanted
-from keyplan.design.problem import INFEASIBLE, Root, carried, evaluate
+from keyplan.design.problem import CARRY, INFEASIBLE, Root, carried, evaluate
 from keyplan.design.required import homes_inside, is_home
 from keyplan.design.solve import Solution
 from keyplan.design.subsets import refill_need
@@ -448,7 +448,8 @@ class Assembly:
     def _write(self, name: str) -> WritePlan:
         problem = self.built.problem
         touches = self._touches(name)
-        lookups = [root for root in problem.roots if root.name == name and root.applies(self.chosen)]
+        roots = (root for root in problem.roots if root.name == name and root.applies(self.chosen))
+        lookups = [root for root in roots if root.kind != CARRY]
         cost = sum((touch.cost for touch in touches), 0.0)
         units: dict[str, float] = {}
         for touch in touches:
@@ -466,7 +467,8 @@ class Assembly:
         figures = Figures(requests, trips, sum(t.puts + t.deletes for t in touches), 0.0, units, cost, p99)
         find = next((self.node(root.goal) for root in lookups if root.kind == "find"), None)
         reads_row = any(root.kind == "old" for root in lookups)
-        return WritePlan(tuple(touches), find, reads_row, "atomic", figures, write_steps(self, name, touches))
+        how = how_done(problem, self.model.writes[name], self.chosen.keys())
+        return WritePlan(tuple(touches), find, reads_row, how, figures, write_steps(self, name, touches))
 
     def _touches(self, name: str) -> list[Touch]:
         """What one call of a write does to each view; in a transaction, our own entries cost a premium."""
@@ -485,7 +487,17 @@ class Assembly:
                     edits["add"] = work.adds
                     edit = max(edits, key=lambda edit: edits[edit])
                     touches.append(Touch(self.names[view], puts, deletes, cost.units, cost.cost, edit, work.at))
-        return touches
+        return [*touches, *self._patched(name)]
+
+    def _patched(self, name: str) -> Iterator[Touch]:
+        """Rows in homes that are changed for what other views have of them."""
+        for root in self.built.problem.roots:
+            if root.name == name and root.kind == CARRY and root.applies(self.chosen):
+                option = self.evaluation.choice[root.goal.number]
+                if option.view is None:
+                    home, at = self.homes[root.goal.need.entity]
+                    cost = option.cost
+                    yield Touch(self.names[home], option.rows, 0.0, cost.units, cost.cost, "patch", at)
 
     # figures
 

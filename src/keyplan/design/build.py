@@ -11,7 +11,7 @@ from keyplan.design.candidates import Candidates
 from keyplan.design.facts import Facts
 from keyplan.design.forms import Forms
 from keyplan.design.given import identity
-from keyplan.design.goals import Goal, Heat, goal_p99
+from keyplan.design.goals import Goal, Heat, Option, goal_p99
 from keyplan.design.heat import NOTHING_HOT, Together, place_of
 from keyplan.design.local import base_rows, under_partitions
 from keyplan.design.lookups import all_needs, write_lookups
@@ -19,13 +19,13 @@ from keyplan.design.maintain import Maintenance
 from keyplan.design.match import key_shape, match_key
 from keyplan.design.needs import need_of_pattern, rank_target_need, whole_row
 from keyplan.design.options import Options
-from keyplan.design.problem import Problem, Root
-from keyplan.design.required import is_home, required_views
+from keyplan.design.problem import CARRY, Problem, Root
+from keyplan.design.required import is_exact, is_home, required_views
 from keyplan.design.statistics import Statistics, peak_rate, zipf_top
-from keyplan.design.upkeep import Upkeep
+from keyplan.design.upkeep import Carry, Upkeep
 from keyplan.design.worth import at_least_worth, copies_of_rows, least_cost
 from keyplan.engines.base import Engine, Kind
-from keyplan.engines.work import CostModel, Couplings, LinearRow, Rejection, ViewFacts
+from keyplan.engines.work import Cost, CostModel, Couplings, LinearRow, Rejection, ViewFacts
 from keyplan.model.model import Model
 from keyplan.model.pattern import Param, Pattern
 from keyplan.model.write import Write
@@ -142,8 +142,9 @@ def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None 
     upkeep = _upkeep(model, maintenance, views, ground.facts, same, known.problem.upkeep if known is not None else {})
     # A write that cannot be done is reported, and what it would do is not paid for.
     served = {name: write.traffic.rate for name, write in model.writes.items() if name not in ground.unserved}
-    demanded = _demanded(model, ground.options, {key: parts for key, parts in upkeep.items() if key[0] in served})
-    roots = [*ground.roots, *demanded]
+    kept = {key: parts for key, parts in upkeep.items() if key[0] in served}
+    demanded = _demanded(model, ground.options, kept)
+    roots = [*ground.roots, *demanded, *_carried(model, kinds, ground.options, views, kept)]
     required = required_views(model, kinds, views)
     own = costs.couplings(list(views.values()), ground.facts)
     least = least_cost(costs, views, ground.facts, roots, required)
@@ -466,3 +467,36 @@ def _demanded(model: Model, options: Options, upkeep: Mapping[tuple[str, str], l
                     roots[key] = Root(write, demand.what, goal, rate, False, set(), demand.label)
                 roots[key].demanded_by.add(view)
     return list(roots.values())
+
+
+def _carried(
+    model: Model,
+    kinds: Mapping[str, Kind],
+    options: Options,
+    views: Mapping[str, View],
+    upkeep: Mapping[tuple[str, str], list[Upkeep]],
+) -> list[Root]:
+    """One root per thing that homes have along for other views: a home that holds it anyway pays by itself, any other
+    one is patched for all of them once."""
+    roots: dict[tuple[str, str], Root] = {}
+    for (write, name), parts in upkeep.items():
+        for carry in (carry for part in parts for carry in part.carries):
+            key = (write, carry.label)
+            if key not in roots:
+                held = [
+                    Option("held", view, Cost(), 0.0, 0.0)
+                    for view in views.values()
+                    if _holds(model, kinds, view, carry)
+                ]
+                paid = Option("patched", None, carry.cost, 0.0, carry.work.patches)
+                goal = options.carried(whole_row(model, carry.entity), [*held, paid])
+                roots[key] = Root(write, CARRY, goal, model.writes[write].traffic.rate, False, set(), carry.label)
+            roots[key].demanded_by.add(name)
+    return list(roots.values())
+
+
+def _holds(model: Model, kinds: Mapping[str, Kind], view: View, carry: Carry) -> bool:
+    if view.entity == carry.entity and is_home(model, kinds, view) and carry.paths <= set(view.holds):
+        return not carry.exact or is_exact(model, kinds, view)
+    inside = (embed for embed in view.embeds if embed.entity == carry.entity)
+    return any(carry.paths <= set(embed.holds) for embed in inside) and not carry.exact

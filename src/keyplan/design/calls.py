@@ -115,6 +115,10 @@ class WriteCalls:
                 assert computed is not None
                 columns = self.feeds[role.entity].setdefault((view.entity, role), set(role.columns))
                 columns |= {computed.column} if computed.column else set()
+        self.computes: dict[str, dict[str, Role]] = {name: {} for name in model.entities}
+        """Per entity: the computed columns that its rows keep, and what they are made of."""
+        for view in named:
+            self.computes[view.entity] |= computed_of(model, view)
         self.watches: dict[str, dict[tuple[str, Chain], set[str]]] = {name: {} for name in model.entities}
         """Per entity: the rows that copy from it, as an entity and the references that lead here, and what they copy of
         it."""
@@ -151,6 +155,7 @@ class WriteCalls:
         self._copied(write, changed, [watch for _, watch in watched] if not new else (), one)
         self._computed(write, changed, one)
         self._refilled(write, changed, one)
+        self._made_of(write, changed, one)
         one.requests, one.trips = one.requests + 1, one.trips + 1  # the write itself
         self._behind(watched, entries, one, new=new)
         at_once = ceil(rows / ROWS_AT_ONCE)
@@ -190,6 +195,17 @@ class WriteCalls:
             return not of.below and bool(self._columns(write) & one.decides)
         columns = self.model.entities[of.entity].columns
         return write.kind != "create" and any(not columns[column].immutable for column in one.decides)
+
+    def _made_of(self, write: Write, changed: Iterable[_Rows], count: _Count) -> None:
+        """The rows that a new one's computed values are made of, if they may be there before it: read for each value,
+        and once more, with the row itself, when it is there."""
+        for of in changed if write.kind == "create" else ():
+            if is_generated(self.model, of.entity):
+                continue
+            for role in self.computes[of.entity].values():
+                children = self.lookup(dependents(self.model, role.entity, role.field), of.times)
+                for figures in (children, self.lookup(whole_row(self.model, of.entity), of.times), children):
+                    count.add([figures])
 
     # what is changed
 

@@ -455,10 +455,12 @@ class Candidates:
         for kind in self.own:
             for roles in sets if kind.embeds else ():
                 orders = [self._child_orders(kind, entity, role, per_entity) for role in roles]
+                computed = {text for text in copies if text in here.columns}
+                held = [set(), copies] if computed in (set(), copies) else [set(), computed, copies]
                 for sorts in islice(product(*orders), MOST_ORDERS):
-                    for copied, inside in product((False, True), repeat=2):
+                    for copied, inside in product(held, (False, True)):
                         embeds = tuple(map(partial(self._embed, entity, needs, inside), roles, sorts))
-                        holds = held_paths(model, entity, {*here.stored, *(copies if copied else ())})
+                        holds = held_paths(model, entity, {*here.stored, *copied})
                         partition, sort = (parts, ()) if kind.partitioned else ((), parts)
                         variants = [embeds]
                         if kind.subsets:

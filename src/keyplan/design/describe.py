@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from keyplan.design.goals import Goal
+from keyplan.design.problem import CARRY
 from keyplan.model.pattern import Order
 from keyplan.plan.steps import Touch
 
@@ -76,7 +77,7 @@ def write_steps(assembly: Assembly, name: str, touches: Sequence[Touch]) -> tupl
     """The lookups of a write, then what it writes."""
     steps: list[Mapping[str, Any]] = []
     for root in assembly.built.problem.roots:
-        if root.name == name and root.applies(assembly.chosen):
+        if root.name == name and root.kind != CARRY and root.applies(assembly.chosen):
             before = len(steps)
             _walk(assembly, root.goal, steps)
             for number in range(before, len(steps)):

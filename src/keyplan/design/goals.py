@@ -45,7 +45,7 @@ class Option:
     """One way to reach a goal."""
 
     kind: str
-    """search, measure, fold, drive, then, intersect."""
+    """search, measure, fold, drive, then, intersect; of what a home has along: held or patched."""
     view: View | None
     cost: Cost
     requests: float

@@ -7,7 +7,26 @@ from math import isinf
 
 from keyplan.design.problem import Problem
 from keyplan.model.model import Model
+from keyplan.model.write import Write
 from keyplan.plan.design import Finding
+
+
+def how_done(problem: Problem, write: Write, chosen: Set[str]) -> str:
+    """Whether all entries that a call may change are changed at once, however many there are, or some of them follow.
+
+    Values that a new row copies and that change in that moment are no matter of it: they are compared behind any write.
+    """
+    most = problem.costs.atomic_most
+    if most is None:
+        return "atomic"
+    parts = [part for view in chosen for part in problem.upkeep.get((write.name, view), ())]
+    direct = sum(part.most for part in parts)
+    # What an index repeats is changed in the item that it is an index of.
+    kept = max((part.most_following for part in parts if not part.entries), default=0.0)
+    following = max(kept, sum(part.most_following for part in parts if part.entries))
+    if write.kind in ("create", "upsert") and direct > most:
+        direct = 0.0  # refused when it is that large
+    return "converges" if direct + following > most else "atomic"
 
 
 def large_writes(model: Model, problem: Problem, chosen: Set[str]) -> Iterator[Finding]:

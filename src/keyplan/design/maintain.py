@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from math import ceil
+from math import ceil, inf
 
 from keyplan.design.computed import computed_of
 from keyplan.design.facts import Facts
@@ -19,7 +19,7 @@ from keyplan.design.needs import Need, dangling, dependents, is_generated, row_o
 from keyplan.design.required import is_exact, is_home
 from keyplan.design.statistics import ASSUMED_WORDS, Statistics
 from keyplan.design.subsets import chance_of_refill, refill_need
-from keyplan.design.upkeep import Change, Demand, Effect, Upkeep
+from keyplan.design.upkeep import Carry, Change, Demand, Effect, Upkeep
 from keyplan.design.ways import MANY_MORE
 from keyplan.engines.base import Kind, composed_keys
 from keyplan.engines.work import Cost, CostModel, TouchWork, ViewFacts, Work, total
@@ -374,54 +374,72 @@ class Maintenance:
     # rows that the view's computed columns are made of
 
     def _recomputed(self, write: Write, effect: Effect, view: View, facts: ViewFacts) -> Iterator[Upkeep]:
-        """Entries that move because a computed value changes, and the row in the home that holds it."""
-        here = self.model.entities[view.entity]
+        """Entries that move because computed values change, and the row in the home that holds them."""
+        by_role: dict[str, list[str]] = {}
         for column, role in self._computed(view).items():
-            computed = here.columns[column].computed
-            assert computed is not None
-            fan = dependents(self.model, role.entity, role.field)
-            label = f"{role.entity}.{role.field}"
-            if effect.entity == view.entity and effect.kind in ("create", "replace") and not _is_generated(here):
-                # Children may be there before their parent: they are read, and once more when it is there.
-                demand = Demand(write.name, "fan", label, fan, 2 * effect.times)
-                yield Upkeep(TouchWork(view, facts), Cost(), 0.0, 0.0, (demand,))
-            if effect.entity != role.entity or role.field in effect.parents_known:
-                continue
-            if effect.kind == "update" and not effect.columns & {*role.columns, computed.column}:
-                continue
-            parents = 2.0 if effect.columns & set(role.columns) else 1.0
-            rows = parents * effect.times * self.statistics.present(role.entity, role.columns[0])
-            demands = [Demand(write.name, "old", view.entity, whole_row(self.model, view.entity), rows)]
-            if not effect.old_known and effect.kind != "create":
-                old = whole_row(self.model, effect.entity)
-                demands.append(Demand(write.name, "old", effect.entity, old, effect.times))
-            if computed.how in ("min", "max") and effect.kind != "create":
-                # The least or greatest goes as often as any other; then all of them are read, and once more.
-                chance = min(1.0, 1 / max(1.0, self.statistics.fan_out(view.entity, computed.role)))
-                demands.append(Demand(write.name, "fan", label, fan, 2 * rows * chance))
-            touched = rows * min(1.0, self.view_facts.share(view))
-            moved = column in {*(part.path for part in view.parts), *(str(condition.path) for condition in view.where)}
-            work = TouchWork(
-                view,
-                facts,
-                # An index that leads to whole rows is not changed by what it does not have in its key.
-                patches=0.0 if moved or self.kinds[view.kind].holds_all else touched,
-                moves=touched if moved else 0.0,
-                entry_bytes=self._size(view, facts),
-            )
-            kept = self.kinds[view.kind].kept_by_engine
-            most = parents * effect.most
-            yield Upkeep(work, self.costs.touch(work), 0.0 if kept else 2 * touched, 0.0 if kept else 2 * most)
-            if is_home(self.model, self.kinds, view) and is_exact(self.model, self.kinds, view):
-                yield Upkeep(TouchWork(view, facts), Cost(), 0.0, 0.0, tuple(demands))
-            else:
-                yield self._home_patch(view, rows, most, tuple(demands))
+            by_role.setdefault(role.name, []).append(column)
+        for name, columns in by_role.items():
+            yield from self._recomputed_of(write, effect, view, facts, name, columns)
 
-    def _home_patch(self, view: View, rows: float, most: float, demands: tuple[Demand, ...]) -> Upkeep:
-        """Rows of a view's entity changed in their home."""
+    def _recomputed_of(
+        self, write: Write, effect: Effect, view: View, facts: ViewFacts, name: str, columns: list[str]
+    ) -> Iterator[Upkeep]:
+        """The same of what is made of the rows of one role: however many values change, it is one entry."""
+        here = self.model.entities[view.entity]
+        role = here.roles[name]
+        fan = dependents(self.model, role.entity, role.field)
+        label = f"{role.entity}.{role.field}"
+        if effect.entity == view.entity and effect.kind in ("create", "replace") and not _is_generated(here):
+            # Children may be there before their parent: they are read, and once more when it is there.
+            row = Demand(write.name, "old", view.entity, whole_row(self.model, view.entity), effect.times)
+            demand = Demand(write.name, "fan", label, fan, 2 * effect.times)
+            yield Upkeep(TouchWork(view, facts), Cost(), 0.0, 0.0, (row, demand))
+        if effect.entity != role.entity or role.field in effect.parents_known:
+            return
+        made = {column: computed for column in columns if (computed := here.columns[column].computed) is not None}
+        if effect.kind == "update":
+            made = {column: one for column, one in made.items() if effect.columns & {*role.columns, one.column}}
+        if not made:
+            return
+        parents = 2.0 if effect.columns & set(role.columns) else 1.0
+        rows = parents * effect.times * self.statistics.present(role.entity, role.columns[0])
+        demands = [Demand(write.name, "old", view.entity, whole_row(self.model, view.entity), rows)]
+        if not effect.old_known and effect.kind != "create":
+            old = whole_row(self.model, effect.entity)
+            demands.append(Demand(write.name, "old", effect.entity, old, effect.times))
+        if effect.kind != "create" and any(one.how in ("min", "max") for one in made.values()):
+            # The least or greatest goes as often as any other; then all of them are read, and once more.
+            chance = min(1.0, 1 / max(1.0, self.statistics.fan_out(view.entity, name)))
+            demands.append(Demand(write.name, "fan", label, fan, 2 * rows * chance))
+        touched = rows * min(1.0, self.view_facts.share(view))
+        decisive = {*(part.path for part in view.parts), *(str(condition.path) for condition in view.where)}
+        moved = not decisive.isdisjoint(made)
+        work = TouchWork(
+            view,
+            facts,
+            # An index that leads to whole rows is not changed by what it does not have in its key.
+            patches=0.0 if moved or self.kinds[view.kind].holds_all else touched,
+            moves=touched if moved else 0.0,
+            entry_bytes=self._size(view, facts),
+        )
+        kept = self.kinds[view.kind].kept_by_engine
+        most = parents * effect.most
+        yield Upkeep(work, self.costs.touch(work), 0.0 if kept else 2 * touched, 0.0 if kept else 2 * most)
+        if is_home(self.model, self.kinds, view) and is_exact(self.model, self.kinds, view):
+            yield Upkeep(TouchWork(view, facts), Cost(), 0.0, 0.0, tuple(demands))
+        else:
+            label = f"{view.entity}: {', '.join(sorted(made))}"
+            carried = self._carried_along(view, label, frozenset(made), rows, exact=True)
+            yield Upkeep(TouchWork(view, facts), Cost(), rows, most, tuple(demands), carries=(carried,))
+
+    def _carried_along(self, view: View, label: str, paths: frozenset[str], rows: float, *, exact: bool) -> Carry:
+        """Rows of a view's entity changed in their home, for what the view has of them."""
         home, facts, size = self._home(view.entity)
         work = TouchWork(home, facts, patches=rows, entry_bytes=size)
-        return Upkeep(work, self.costs.touch(work), rows, most, demands)
+        cost = self.costs.touch(work)
+        if self.costs.transactional:
+            cost = total((cost, self.costs.premium(work, cost)))
+        return Carry(view.entity, label, paths, exact, work, cost)
 
     def _home_of(self, entity: str) -> tuple[View, ViewFacts, float]:
         """Whole rows under their key, with the bytes of an entry."""
@@ -466,8 +484,16 @@ class Maintenance:
                 entry_bytes=self._size(view, facts),
             )
             own = 0.0 if kind.kept_by_engine else touched
+            most = self._most_followers(effect, view.entity, chain) * (2 if work.moves else 1)
+            cost = self.costs.touch(work) if touched else Cost()
             yield from self._noted(effect, view, facts)
-            yield Upkeep(work, self.costs.touch(work) if touched else Cost(), own, 0.0, tuple(demands))
+            yield Upkeep(work, cost, own, demands=tuple(demands), most_following=most)
+            if kind.kept_by_engine and self.costs.carries and rows:
+                # What an index has of other rows is in the items that it is an index of, and changed there.
+                paths = frozenset(f"{prefix}{column}" for column in changed)
+                label = f"{view.entity}.{prefix}{'+'.join(sorted(changed))}"
+                carried = self._carried_along(view, label, paths, rows, exact=False)
+                yield Upkeep(TouchWork(view, facts), Cost(), rows, carries=(carried,))
         for _, embed in view.nested() if self.finds_embedded else ():
             yield from self._embedded_fan_out(write, effect, view, facts, embed)
 
@@ -491,8 +517,10 @@ class Maintenance:
             checks = rows if embed.limit is not None else 0.0
             size = self._size(view, facts)
             work = TouchWork(view, facts, patches=rows, checks=checks, entry_bytes=size)
+            most = self._most_followers(effect, embed.entity, chain)
+            cost = self.costs.touch(work) if rows else Cost()
             yield from self._noted(effect, view, facts)
-            yield Upkeep(work, self.costs.touch(work) if rows else Cost(), rows, 0.0, tuple(demands))
+            yield Upkeep(work, cost, rows, demands=tuple(demands), most_following=most)
 
     def _noted(self, effect: Effect, view: View, facts: ViewFacts) -> Iterator[Upkeep]:
         """The intent that is put with a write whose copies follow, twice the price, and deleted behind it, once."""
@@ -520,6 +548,16 @@ class Maintenance:
             share = self.statistics.present(owner, self.model.entities[owner].roles[role].columns[0])
             rows *= self.statistics.rows(owner) * share / max(1.0, self.statistics.rows(target))
         return demands, rows
+
+    def _most_followers(self, effect: Effect, entity: str, chain: tuple[str, ...]) -> float:
+        """The most rows that copy through a chain of references from what a call changes, by the `max` of each."""
+        most = effect.most
+        for name in chain:
+            role = self.model.entities[entity].roles[name]
+            back = (one for one in self.model.entities[role.entity].roles.values() if one.many)
+            most *= next((one.most for one in back if one.entity == entity and one.field == name and one.most), inf)
+            entity = role.entity
+        return most
 
     def _owner_changed(
         self, write: Write, effect: Effect, view: View, facts: ViewFacts, owner: str, changed: set[str]

@@ -76,6 +76,12 @@ class Options:
         self._barred = barred
         return self._goal(need, times, budget_ms or NO_LIMIT_MS, 0)
 
+    def carried(self, need: Need, options: list[Option]) -> Goal:
+        """A goal that is reached by what holds something anyway, or by paying for it: nothing is looked up."""
+        goal = Goal(need, 1.0, NO_LIMIT_MS, options, number=len(self.goals))
+        self.goals.append(goal)
+        return goal
+
     def _goal(self, need: Need, times: float, budget_ms: float, depth: int) -> Goal:
         budget_ms = coarse(budget_ms)
         key = (need, round(times, 9), budget_ms)

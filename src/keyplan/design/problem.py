@@ -16,6 +16,8 @@ from keyplan.engines.work import CostModel, Couplings, LinearRow, ViewFacts
 from keyplan.plan.view import View
 
 INFEASIBLE = float("inf")
+CARRY = "carry"
+"""Roots that stand for what a home has along for other views."""
 
 
 @dataclass
@@ -24,7 +26,7 @@ class Root:
 
     name: str
     kind: str
-    """pattern, target (the row of a rank), find, children, old, fan, copy, refill."""
+    """pattern, target (the row of a rank), find, children, old, fan, copy, refill; CARRY looks up nothing."""
     goal: Goal
     rate: float
     always: bool = True
@@ -93,7 +95,9 @@ class Problem:
             self._touches.update({name: {} for name in self.rates})
             for (name, view), parts in sorted(self.upkeep.items(), key=lambda item: order[item[0][1]]):
                 if name in self.rates:
-                    cost = sum(self.costs.premium(part.work, part.cost).cost for part in parts if part.entries)
+                    # What a home has along is priced by a root of its own.
+                    paid = [part for part in parts if part.entries and not part.carries]
+                    cost = sum(self.costs.premium(part.work, part.cost).cost for part in paid)
                     own = [part for part in parts if part.entries > 0]
                     several = [part.entries > 1.0 + 1e-9 or part.work.moves > 0 for part in own]
                     entries = sum(2 if many else 1 for many in several)

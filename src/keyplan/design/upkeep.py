@@ -21,6 +21,21 @@ class Demand:
 
 
 @dataclass(frozen=True)
+class Carry:
+    """Values that the home of a view's entity has along for it: a write that changes them changes rows there, unless
+    the home holds them anyway."""
+
+    entity: str
+    label: str
+    paths: frozenset[str]
+    exact: bool
+    """Only a home under exactly the entity's key has them."""
+    work: TouchWork
+    cost: Cost
+    """Of the patches in the home, together with other rows."""
+
+
+@dataclass(frozen=True)
 class Upkeep:
     """One view's part of one write."""
 
@@ -33,6 +48,9 @@ class Upkeep:
     demands: tuple[Demand, ...] = ()
     most_checks: float = 0.0
     """The most rows that are checked along, because values are copied from them."""
+    most_following: float = 0.0
+    """The most entries of rows that repeat a value of what a call changes; inf if nothing bounds them."""
+    carries: tuple[Carry, ...] = ()
 
 
 @dataclass(frozen=True)

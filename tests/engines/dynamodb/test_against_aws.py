@@ -169,4 +169,4 @@ def test_the_engine_says_which_tables_are_beyond_the_quota() -> None:
     assert said[0] in design.findings
     assert said[0].evidence["quota"] == LIMITS.table_units_per_second
     calm = parse_model(RECURRING.replace("RATE", "10"))
-    assert ENGINE.findings(calm, keyplan.design(calm, "dynamodb")) == ()
+    assert not [one for one in ENGINE.findings(calm, keyplan.design(calm, "dynamodb")) if "quota" in one.message]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,8 @@ from keyplan.engines.dynamodb import ENGINE
 from keyplan.engines.dynamodb import changes as steps
 from keyplan.engines.dynamodb.capacity import capacities
 from keyplan.engines.dynamodb.operations import Request
-from keyplan.errors import ConflictError, DesignMismatchError
+from keyplan.engines.dynamodb.refill import Refill
+from keyplan.errors import ConflictError, DesignError, DesignMismatchError
 from keyplan.model.load import parse_model
 from keyplan.plan.lockfile import design_hash
 from tests.engines.dynamodb.server import Server
@@ -264,3 +266,107 @@ def test_waits_until_the_table_is_active() -> None:
         wait.send([])
     with pytest.raises(StopIteration):
         wait.send([{"Table": {"TableStatus": "ACTIVE"}}])
+
+
+INDEXED = """
+Note:
+  count: 1M
+  fields: { nid: "int, key", owner: "int, distinct 10k", made: timestamp, state: "enum(open 5%, done 95%)" }
+"""
+WRITES = """
+jot: { create: Note, rate: 1/s }
+finish: { update: Note, set: { state: done }, where: "nid = :nid", rate: 1/s }
+"""
+OF_OWNER = 'of_owner: { find: Note, where: "owner = :owner", order: made desc, page: 5, rate: 50/s }'
+UNDONE = "undone: { find: Note, where: \"state = 'open'\", order: made, limit: 50, rate: 50/s }"
+BEFORE = model_of(INDEXED, OF_OWNER, WRITES)
+AFTER = model_of(INDEXED, f"{UNDONE}\n{OF_OWNER.replace('made desc', 'nid')}", WRITES)
+
+
+def noted(url: str) -> None:
+    keyplan.apply(BEFORE, url)
+    with keyplan.open(BEFORE, url) as store:
+        made = "2030-01-01T00:00:0{}Z"
+        store.load(
+            ("Note", {"nid": n, "owner": n % 2, "made": made.format(n), "state": "open" if n < 3 else "done"})
+            for n in range(8)
+        )
+
+
+def answers(store: Any) -> list[list[int]]:
+    return [[row["nid"] for row in found] for found in (store.of_owner(owner=1), store.undone())]
+
+
+def test_indexes_change_over_rows(server: Server) -> None:
+    """An index more, and one by other keys: the items that are there get what they lack, and lose what is left over."""
+    url = url_of(server.url)
+    noted(url)
+    keyplan.apply(AFTER, url)
+    with keyplan.open(AFTER, url) as store:
+        assert answers(store) == [[1, 3, 5, 7], [0, 1, 2]]
+        store.finish(nid=1)
+        assert answers(store) == [[1, 3, 5, 7], [0, 2]]
+        assert store.verify().ok
+    with pytest.raises(DesignMismatchError, match="the model has changed"):
+        keyplan.open(BEFORE, url)
+    fewer = model_of(INDEXED, 'note: { find: Note, where: "nid = :nid", rate: 50/s }', WRITES)
+    keyplan.apply(fewer, url)
+    connected = ENGINE.connect(url, fewer, None)
+    assert not described(connected).get("GlobalSecondaryIndexes")
+    left = [name for item in send(connected, "Scan", {})["Items"] for name in item if name.startswith("GSI")]
+    connected.close()
+    assert left == []
+
+
+def test_a_change_of_indexes_that_was_cut_off_is_finished(server: Server) -> None:
+    """Whatever step was the last, nobody opens the table before the next apply has come to the end."""
+    design = keyplan.design(AFTER, "dynamodb")
+    url = url_of(server.url)
+    noted(url)
+    connected = ENGINE.connect(url, AFTER, None)
+    found = drive(ENGINE.inspect(AFTER, design), connected)
+    todo = ENGINE.changes(AFTER, design, "lock", found)
+    assert len(todo) >= 4
+    for change in todo[:-1]:
+        drive(change.run(), connected)
+        for model in (BEFORE, AFTER):
+            with pytest.raises(DesignError, match="keyplan apply"):
+                keyplan.open(model, url)
+            with pytest.raises(DesignMismatchError, match="keyplan apply"):
+                keyplan.open(model, url, design=keyplan.design(model, "dynamodb"))
+    connected.close()
+    keyplan.apply(AFTER, url)
+    with keyplan.open(AFTER, url) as store:
+        assert answers(store) == [[1, 3, 5, 7], [0, 1, 2]]
+        assert store.verify().ok
+
+
+def test_an_item_that_changes_while_keys_are_written_is_read_again(server: Server) -> None:
+    url = url_of(server.url)
+    noted(url)
+    design = keyplan.design(AFTER, "dynamodb")
+    connected = ENGINE.connect(url, AFTER, None)
+    refill = next(
+        change
+        for change in ENGINE.changes(AFTER, design, "lock", drive(ENGINE.inspect(AFTER, design), connected))
+        if isinstance(change, Refill)
+    )
+    steps = refill.run()
+    round = next(steps)
+    replies = connected.send(round)
+    round = steps.send(replies)
+    first: Any = next(item for item in replies[0]["Items"] if item.get("nid") == {"N": "0"})
+    body = {
+        "Key": {name: first[name] for name in ("PK", "SK")},
+        "UpdateExpression": "SET #s = :done",
+        "ExpressionAttributeNames": {"#s": "state"},
+        "ExpressionAttributeValues": {":done": {"S": "done"}},
+    }
+    send(connected, "UpdateItem", body)
+    with suppress(StopIteration):
+        while True:
+            round = steps.send(connected.send(round))
+    connected.close()
+    keyplan.apply(AFTER, url)
+    with keyplan.open(AFTER, url) as store:
+        assert answers(store)[1] == [1, 2]

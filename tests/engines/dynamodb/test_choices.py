@@ -112,6 +112,80 @@ def customers(views: dict[str, View]) -> set[str]:
     return {name for name, view in views.items() if view.entity == "Customer" and view.kind == "table"}
 
 
+# copies and computed values
+
+
+def posts(renames: str) -> Model:
+    entities = """
+Author: { count: 1000, fields: { aid: "int, key", name: string(20) } }
+Post:
+  count: 20k
+  fields:
+    pid: int, key
+    author: Author, as posts
+    topic: string(10), distinct 200
+    at: timestamp, now
+    body: text(3000)
+"""
+    reads = """
+of:
+  { find: Post, where: "topic = :topic", order: at desc, page: 100, select: [pid, author.name], rate: 500/s, p99: 12ms }
+post: { find: Post, where: "pid = :pid", rate: 1/s }
+"""
+    writes = f"""
+rename: {{ update: Author, set: [name], where: "aid = :aid", rate: {renames} }}
+write: {{ create: Post, rate: 1/s }}
+"""
+    return model_of(entities, reads, writes)
+
+
+def test_what_an_index_repeats_is_changed_in_the_items_that_it_is_an_index_of() -> None:
+    """Twenty posts of three kilobytes each: where names change often, the list has small items of its own instead."""
+    rare = designed(posts("1/day"))
+    assert "author.name" in next(iter(indexes(rare).values())).holds
+    # Each post is four units, twice in a transaction, and its entry in the index one more; the author and the intent.
+    assert rare.writes["rename"].figures.units["write units"] == pytest.approx(20 * (4 * 2 + 1) + 2 + 3)
+    assert not indexes(designed(posts("5/s")))
+
+
+def riders(spent: bool = True) -> Model:
+    entities = f"""
+Rider: {{ count: 100k, fields: {{ rider_id: "uuid, key", name: string(20), trips: count(trips_of)
+  {", spent: sum(trips_of.fare)" if spent else ""} }} }}
+Trip: {{ count: 10M, fields: {{ trip_id: "uuid, key", rider: "Rider, as trips_of", fare: int }} }}
+"""
+    reads = 'rider: { find: Rider, where: "rider_id = :rider_id", rate: 800/s }'
+    return model_of(entities, reads, "ride: { create: Trip, rate: 60/s }")
+
+
+def test_several_values_of_a_row_are_kept_by_one_change() -> None:
+    one, two = (designed(riders(spent)).writes["ride"].figures.units["write units"] for spent in (False, True))
+    assert one == two == pytest.approx(4.0)
+    design = designed(riders())
+    assert {"trips", "spent"} <= set(design.views[design.homes["Rider"][0]].holds)
+    assert not [view for view in design.views.values() if view.measures]
+
+
+def test_a_value_that_an_index_and_its_items_have_is_kept_once() -> None:
+    """The list shows how many comments a ticket has: then the ticket itself, read with them, says so, too."""
+    entities = """
+Ticket: { count: 3M, fields: { tid: "uuid, key", queue: "int, distinct 9k", at: timestamp, said: count(comments) } }
+Comment:
+  count: 15M
+  key: [ticket, at]
+  fields: { ticket: "Ticket, as comments, max 90", at: timestamp, body: string(400) }
+"""
+    reads = """
+ticket: { find: Ticket, where: "tid = :tid", with: [comments], rate: 400/s }
+queue: { find: Ticket, where: "queue = :queue", order: at, page: 50, rate: 150/s }
+"""
+    design = designed(model_of(entities, reads, "comment: { create: Comment, rate: 100/s }"))
+    assert not [view for view in design.views.values() if view.measures]
+    assert all("said" in view.holds for view in design.views.values() if view.entity == "Ticket")
+    # The comment and its ticket in a transaction, and the ticket's entry in the index.
+    assert design.writes["comment"].figures.units["write units"] == pytest.approx(2 + 2 + 1)
+
+
 # sparse and inverted
 
 
@@ -177,6 +251,29 @@ def test_steady_loads_are_provisioned_and_bursts_paid_by_request(peak: str, bill
     assert settings["billing"] == billing
     cheaper = min(("on_demand", "provisioned"), key=lambda one: float(str(settings[f"usd_per_month_{one}"])))
     assert cheaper == billing
+
+
+def test_the_design_says_what_each_mode_costs() -> None:
+    """Figures are on demand; where provisioned capacity is cheaper, a note says so and what it takes."""
+    steady = product("500/s", top="1%")
+    design = designed(steady)
+    assert design.settings["billing"] == "provisioned"
+    (note,) = [one for one in design.findings if "provisioned capacity" in one.message]
+    assert note.severity == "note"
+    assert note.evidence == {mode: design.settings[f"usd_per_month_{mode}"] for mode in ("provisioned", "on_demand")}
+    asked = replace(steady, targets={"dynamodb": {"billing": "on_demand"}})
+    assert not [one for one in designed(asked).findings if "provisioned" in one.message]
+
+
+def test_a_new_table_on_demand_is_cold() -> None:
+    def said(rate: str) -> list[str]:
+        model = replace(product(rate, top="1%"), targets={"dynamodb": {"billing": "on_demand"}})
+        return [one.message for one in designed(model).findings if "begins with" in one.message]
+
+    assert not said("20000/s")
+    (message,) = said("30000/s")
+    assert "takes 15,000 read units/s at the peak" in message
+    assert "12,000 read units/s and 4,000 write units/s" in message
 
 
 # heat

@@ -120,6 +120,20 @@ def test_the_design_warns_of_what_will_be_refused() -> None:
         assert "'max'" in warning.fix
 
 
+def test_the_design_says_which_writes_converge() -> None:
+    """What any number of rows repeat follows; what is bounded below 100, or refused beyond, comes at once."""
+
+    def how(text: str, name: str) -> str:
+        return keyplan.design(parse_model(text), "dynamodb").writes[name].how
+
+    assert [how(MODEL, name) for name in ("rename", "drop", "list", "place")] == ["converges"] * 2 + ["atomic"] * 2
+    bounded = MODEL.replace('"Product, as sold"', '"Product, as sold, max 40"').replace("120M", "1M")
+    assert [how(bounded, name) for name in ("rename", "drop")] == ["atomic"] * 2
+    cascade = MODEL + '  clear: { delete: Order, with: [items], where: "order_id = :order", rate: 1/s }\n'
+    assert how(cascade.replace("max 80", "max 40"), "clear") == "atomic"
+    assert how(cascade, "clear") == "converges", "each item has two entries"
+
+
 def test_a_call_beyond_the_limit_says_what_to_do(server: Server) -> None:
     model, url = parse_model(MODEL.replace("max 80", "max 200")), url_of(server.url)
     keyplan.apply(model, url)

@@ -45,7 +45,7 @@ def test_a_dear_range_has_a_cheaper_form(engine: str) -> None:
     texts = [f"{value:,.0f}" if value >= 1000 else f"{value:.4g}" for value in (cost, now)]
     assert f"{texts[0]} {milder.objective.unit} instead of {texts[1]}" in note.fix
     assert cost < now / 10
-    assert not milder.findings
+    assert not [one for one in milder.findings if one.path.startswith("patterns")]
     assert any(view.measures for view in milder.views.values())
 
 

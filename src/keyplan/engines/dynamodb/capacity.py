@@ -52,13 +52,15 @@ def capacities(model: Model, design: Design) -> dict[str, Capacity]:
 
 
 def findings(model: Model, design: Design) -> tuple[Finding, ...]:
-    """Tables and indexes that need more at their peak than AWS gives without being asked.
+    """How the table is paid where that is not what figures are in, and what needs more at its peak than AWS gives
+    without being asked.
 
     The quota holds for both modes; it is the peak that is compared, without the headroom of autoscaling.
     """
     quota = LIMITS.table_units_per_second
-    found = []
-    for structure, one in peaks(model, design).items():
+    highest = peaks(model, design)
+    found = [_billing(design)] if is_provisioned(design) else list(_cold(design, highest))
+    for structure, one in highest.items():
         for unit, amount in one.items():
             if amount > quota:
                 found.append(
@@ -71,6 +73,34 @@ def findings(model: Model, design: Design) -> tuple[Finding, ...]:
                     )
                 )
     return tuple(found)
+
+
+def _billing(design: Design) -> Finding:
+    held, asked = (float(str(design.settings[f"usd_per_month_{mode}"])) for mode in ("provisioned", "on_demand"))
+    return Finding(
+        "note",
+        f"targets.{design.engine}",
+        f"provisioned capacity with autoscaling takes ${held:,.2f} a month instead of ${asked:,.2f} on demand, which "
+        "figures are in, and is what is emitted and applied",
+        "'billing: on_demand' pays by request",
+        {"provisioned": held, "on_demand": asked},
+    )
+
+
+def _cold(design: Design, highest: Mapping[str, Mapping[str, float]]) -> Iterator[Finding]:
+    """New tables on demand are throttled beyond what they begin with, until AWS has split their partitions."""
+    warm = {READ: LIMITS.fresh_reads_per_second, WRITE: LIMITS.fresh_writes_per_second}
+    for structure, one in highest.items():
+        beyond = [f"{one[unit]:,.0f} {unit}/s" for unit in warm if one[unit] > warm[unit]]
+        if beyond:
+            yield Finding(
+                "note",
+                f"targets.{design.engine}",
+                f"'{structure}' takes {' and '.join(beyond)} at the peak, and a new one on demand begins with "
+                f"{warm[READ]:,} {READ}/s and {warm[WRITE]:,} {WRITE}/s",
+                "let the load grow to it, or set its warm throughput before",
+                {"structure": structure},
+            )
 
 
 def peaks(model: Model, design: Design) -> dict[str, dict[str, float]]:

@@ -4,7 +4,8 @@ The design that a table holds is recorded in the table itself: the items `DESIGN
 `KEYPLAN` have the lock text in pieces, written by one transaction that refuses to overwrite a record it has not seen.
 
 A table with rows is never laid out anew: rows stay where the recorded design put them, and another layout is refused.
-Indexes are created and deleted one at a time, as DynamoDB wants it, each waited for.
+Indexes may come, go and change over them (`refill.py`); that this is under way is recorded first, so that nobody opens
+the table meanwhile. They are created and deleted one at a time, as DynamoDB wants it, each waited for.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from keyplan.engines.dynamodb.capacity import capacities, is_provisioned
 from keyplan.engines.dynamodb.faults import ConditionError, MissingTableError, RefusedError
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK, TTL, Index, Layout, Place, layout
 from keyplan.engines.dynamodb.operations import Request
+from keyplan.engines.dynamodb.refill import Refill
 from keyplan.errors import ConflictError, DesignMismatchError, UnavailableError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
@@ -30,6 +32,8 @@ PIECE = 350_000
 PATIENCE_SECONDS = 24 * 3600.0
 """How long a table or index may take to become active; filling an index over many rows takes hours."""
 NO_AUTOSCALING = "autoscaling is another service, which `emit --to cloudformation` and `--to terraform` set up"
+CHANGING = "indexes are being changed"
+"""In place of a design's hash: whoever applies a design has not come to the end."""
 _ELSEWHERE = "name another table in the URL"
 
 
@@ -58,6 +62,9 @@ def inspect(model: Model, design: Design) -> Proc[Catalog]:
     items.sort(key=lambda item: int(item[SK]["S"].removeprefix("DESIGN#")))
     first = items[0]
     found |= {"model": first["model"]["S"], "layout": first["layout"]["S"], "pieces": len(items)}
+    found |= {"rows": first.get("rows", {}).get("S"), "hash": first["hash"]["S"]}
+    if "changing" in first:
+        return Catalog(CHANGING, None, {**found, "layout": None})
     return Catalog(first["hash"]["S"], "".join(item["lock"]["S"] for item in items), found)
 
 
@@ -107,9 +114,11 @@ def _keys(about: Mapping[str, Any], types: Mapping[str, str] | None = None) -> d
     return {one["KeyType"]: (one["AttributeName"], types.get(one["AttributeName"], "")) for one in about["KeySchema"]}
 
 
-def signature(places: Layout) -> str:
-    """A hash of where everything lies: tags, key parts, attributes and index keys."""
-    listed = sorted(json.dumps(_signature(place), sort_keys=True) for place in places.places.values())
+def signature(places: Layout, *, rows: bool = False) -> str:
+    """A hash of where everything lies: tags, key parts, attributes and index keys; or of where rows do, without
+    indexes."""
+    some = (place for place in places.places.values() if not rows or place.index is None)
+    listed = sorted(json.dumps(_signature(place), sort_keys=True) for place in some)
     return hashlib.sha256("\n".join(listed).encode()).hexdigest()
 
 
@@ -123,7 +132,7 @@ def _signature(place: Place) -> list[object]:
 def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]:
     """The steps that make the table hold the design; none if it does already."""
     places = layout(model, design)
-    record = Record(model, lock, signature(places), found)
+    record = Record(model, lock, places, found)
     table: Mapping[str, Any] | None = found.found["table"]
     if table is None:
         steps: list[Change] = [CreateTable(model, design, places)]
@@ -136,6 +145,9 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
         if one.get("IndexStatus") != "DELETING"
     }
     steps = []
+    refills = not found.found["empty"] and found.found["layout"] != signature(places)
+    if refills:
+        steps.append(Announce())
     wanted = {index.name: index for index in places.global_indexes}
     mode = table.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
     if (mode == "PROVISIONED") != is_provisioned(design):
@@ -143,6 +155,8 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
     for name, about in there.items():
         if name not in wanted or not _fits(wanted[name], about, types):
             steps.append(DeleteIndex(name))
+    if refills:
+        steps.append(Refill(places))
     for name, index in wanted.items():
         if name not in there or not _fits(index, there[name], types):
             steps.append(CreateIndex(model, design, index, "another" if name in there else "missing"))
@@ -168,7 +182,8 @@ def _check(model: Model, places: Layout, found: Catalog) -> None:
         )
     if about["ttl"] not in (None, TTL) and places.expires:
         raise DesignMismatchError(f"items of the table expire by '{about['ttl']}', not by '{TTL}'; {_ELSEWHERE}")
-    if not about["empty"] and about["layout"] != signature(places):
+    same = about["layout"] == signature(places) or about.get("rows") == signature(places, rows=True)
+    if not about["empty"] and not same:
         raise DesignMismatchError(
             "the rows of the table are laid out for another design, and are not moved; load them into a new table, "
             "or open this one with the design it holds"
@@ -354,6 +369,22 @@ class DeleteIndex(Change):
         yield from _until_active()
 
 
+class Announce(Change):
+    """Has the record say that indexes are being changed, until the design is recorded that they are changed to."""
+
+    summary = "note in the record that indexes are being changed, so that nobody opens the table meanwhile"
+
+    def run(self) -> Proc[None]:
+        body = {
+            "Key": _record_key(0),
+            "UpdateExpression": "SET changing = :yes",
+            "ConditionExpression": f"attribute_exists({PK})",
+            "ExpressionAttributeValues": {":yes": {"BOOL": True}},
+        }
+        (reply,) = yield [Request("UpdateItem", body)]
+        _checked(reply)
+
+
 class EnableExpiry(Change):
     """Lets DynamoDB delete items some time after they have expired."""
 
@@ -372,10 +403,10 @@ class Record(Change):
 
     summary = f"record the design in the partition {RECORD_TAG}"
 
-    def __init__(self, model: Model, lock: str, layout: str, found: Catalog) -> None:
+    def __init__(self, model: Model, lock: str, places: Layout, found: Catalog) -> None:
         self._model = model
         self._lock = lock
-        self._layout = layout
+        self._layout = {"layout": {"S": signature(places)}, "rows": {"S": signature(places, rows=True)}}
         self._found = found
 
     def run(self) -> Proc[None]:
@@ -385,8 +416,8 @@ class Record(Change):
             items.append({"Put": {"Item": {**_record_key(number), "lock": {"S": piece}}}})
         mine = design_hash(self._lock)
         head = items[0]["Put"]
-        head["Item"] |= {"model": {"S": self._model.name}, "hash": {"S": mine}, "layout": {"S": self._layout}}
-        seen = self._found.design_hash
+        head["Item"] |= {"model": {"S": self._model.name}, "hash": {"S": mine}, **self._layout}
+        seen = self._found.found.get("hash")
         head["ConditionExpression"] = f"attribute_not_exists({PK}) OR #hash IN (:mine, :seen)"
         head["ExpressionAttributeNames"] = {"#hash": "hash"}
         head["ExpressionAttributeValues"] = {":mine": {"S": mine}, ":seen": {"S": seen or mine}}
