@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from keyplan.design.heat import heat_of_views
 from keyplan.design.problem import INFEASIBLE, evaluate
 from keyplan.engines.dynamodb import ENGINE
 from keyplan.engines.dynamodb.fit import projection_of
-from keyplan.errors import DesignError
+from keyplan.errors import ArgumentError, DesignError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Search
@@ -451,3 +452,28 @@ Item:
     design = designed(model_of(entities, reads, "place: { create: Order, with: [items], rate: 1/s }"))
     first = next(searches(design.plans["orders"].node))
     assert [str(condition.path) for condition in first.given] == ["product", "order.placed"]
+
+
+# what the model asks for
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"billing": "provisoned"}, "targets.dynamodb.billing: 'provisoned' is no mode; say on_demand or provisioned"),
+        ({"biling": "on_demand"}, "targets.dynamodb: there is no 'biling'; did you mean 'billing'?"),
+        ({"multi_attribute_keys": "yes"}, "'yes' is neither true nor false"),
+        ({"partition_mb": "0"}, "'0' is no size"),
+    ],
+)
+def test_a_wish_that_means_nothing_is_refused(said: dict[str, object], message: str) -> None:
+    with pytest.raises((ArgumentError, DesignError), match=re.escape(message)):
+        designed(replace(orders(), targets={"dynamodb": said}))
+
+
+def test_several_attributes_are_an_option_that_can_be_declined() -> None:
+    def native(said: str) -> bool:
+        design = designed(replace(orders(), targets={"dynamodb": {"multi_attribute_keys": said}}))
+        return any(one.settings.get("native") for one in design.structures)
+
+    assert [native(said) for said in ("true", "false")] == [True, False]

@@ -11,6 +11,7 @@ from keyplan.engines.dynamodb.couplings import couplings
 from keyplan.engines.dynamodb.fit import INDEXES, entry_bytes, fit
 from keyplan.engines.dynamodb.limits import GB, LATENCIES, LIMITS, MB, MONTH_HOURS, MONTH_SECONDS, PRICES, Latencies
 from keyplan.engines.dynamodb.oversize import oversized
+from keyplan.engines.dynamodb.targets import billing, targets
 from keyplan.engines.work import Cost, CostModel, Couplings, Load, Rejection, TouchWork, ViewFacts, Work
 from keyplan.errors import DesignError
 from keyplan.model.model import Model
@@ -39,6 +40,7 @@ class DynamoDBCosts(CostModel):
     def __init__(self, model: Model, latencies: Latencies = LATENCIES) -> None:
         self.model = model
         self.latencies = latencies
+        self.billing = billing(model)
         self.partition_bytes = _partition_bytes(model)
 
     def fit(self, view: View, facts: ViewFacts) -> View | Rejection:
@@ -122,13 +124,11 @@ class DynamoDBCosts(CostModel):
                 on_demand += load.traffic.rate * amount * each * MONTH_SECONDS
                 provisioned += held * amount * hour * MONTH_HOURS
                 peaks[unit] += load.traffic.rate * amount
-        wish = str(self.model.targets.get("dynamodb", {}).get("billing", "")).replace("-", "_")
         most = max(peaks.values()) / PRICES.autoscaling_target
         fits = most <= LIMITS.table_units_per_second
         cheaper = "provisioned" if provisioned < on_demand and fits else "on_demand"
-        billing = wish if wish in ("provisioned", "on_demand") else cheaper
         return {
-            "billing": billing,
+            "billing": self.billing or cheaper,
             "read_units": ceil(peaks["read units"] / PRICES.autoscaling_target),
             "write_units": ceil(peaks["write units"] / PRICES.autoscaling_target),
             "usd_per_month_on_demand": round(on_demand, 2),
@@ -204,7 +204,7 @@ def held_capacity(traffic: Traffic) -> float:
 def _partition_bytes(model: Model) -> float | None:
     """The size beyond which item collections are cut, if the model's `targets` name one; DynamoDB itself has none as
     long as a table has no local index."""
-    said = model.targets.get("dynamodb", {}).get("partition_mb")
+    said = targets(model).get("partition_mb")
     if said is None:
         return None
     try:

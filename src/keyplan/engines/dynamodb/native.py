@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from keyplan.engines.dynamodb.limits import LIMITS
+from keyplan.engines.dynamodb.targets import multi_attribute_keys
 from keyplan.model.model import Model, path_of
 from keyplan.plan.view import Part, View
 
-OPTION = "multi_attribute_keys"
 SCALARS = {"int": "N", "decimal": "N", "uuid": "S", "ulid": "S", "date": "S", "timestamp": "S"}
 """The types whose stored form is a key with the order of the values, and is never empty."""
 
@@ -39,7 +39,7 @@ class KeyAttribute:
 
 def is_native(model: Model, view: View) -> bool:
     """Whether a view is kept under attributes as they are stored."""
-    if not model.targets.get("dynamodb", {}).get(OPTION) or view.kind != "gsi":
+    if view.kind != "gsi" or not multi_attribute_keys(model):
         return False
     if any(part.descending or part.cut in ("each", "words") for part in view.parts):
         return False

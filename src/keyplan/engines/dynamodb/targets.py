@@ -1,0 +1,40 @@
+"""What a model says of DynamoDB under `targets:`: each option is known, and its value one that means something."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keyplan.errors import ArgumentError, nearest
+from keyplan.model.model import Model
+
+BILLING = ("on_demand", "provisioned")
+OPTIONS = ("billing", "latencies", "multi_attribute_keys", "partition_mb")
+
+
+def targets(model: Model) -> Mapping[str, object]:
+    """The options, checked by name."""
+    found = model.targets.get("dynamodb", {})
+    for name in found:
+        if name not in OPTIONS:
+            hint = nearest(name, OPTIONS) or f"; known are {', '.join(OPTIONS)}"
+            raise ArgumentError(f"targets.dynamodb: there is no '{name}'{hint}")
+    return found
+
+
+def billing(model: Model) -> str | None:
+    """The mode that a model asks for; None: whichever is cheaper."""
+    said = targets(model).get("billing")
+    if said is None:
+        return None
+    mode = str(said).replace("-", "_")
+    if mode not in BILLING:
+        raise ArgumentError(f"targets.dynamodb.billing: '{said}' is no mode; say on_demand or provisioned")
+    return mode
+
+
+def multi_attribute_keys(model: Model) -> bool:
+    """Whether indexes may have keys of several attributes."""
+    said = str(model.targets.get("dynamodb", {}).get("multi_attribute_keys", "false"))
+    if said.lower() not in ("true", "false"):
+        raise ArgumentError(f"targets.dynamodb.multi_attribute_keys: '{said}' is neither true nor false")
+    return said.lower() == "true"
