@@ -494,11 +494,11 @@ class Maintenance:
                 label = f"{view.entity}.{prefix}{'+'.join(sorted(changed))}"
                 carried = self._carried_along(view, label, paths, rows, exact=False)
                 yield Upkeep(TouchWork(view, facts), Cost(), rows, carries=(carried,))
-        for _, embed in view.nested() if self.finds_embedded else ():
-            yield from self._embedded_fan_out(write, effect, view, facts, embed)
+        for at, embed in view.nested() if self.finds_embedded else ():
+            yield from self._embedded_fan_out(write, effect, view, facts, at, embed)
 
     def _embedded_fan_out(
-        self, write: Write, effect: Effect, view: View, facts: ViewFacts, embed: Embed
+        self, write: Write, effect: Effect, view: View, facts: ViewFacts, at: tuple[str, ...], embed: Embed
     ) -> Iterator[Upkeep]:
         """Rows inside others that repeat a value of the changed row."""
         copied: dict[tuple[str, ...], set[str]] = {}
@@ -515,8 +515,8 @@ class Maintenance:
             demands, rows = found
             # A subset does not know whom its rows refer to by now: their homes are asked.
             checks = rows if embed.limit is not None else 0.0
-            size = self._size(view, facts)
-            work = TouchWork(view, facts, patches=rows, checks=checks, entry_bytes=size)
+            size = self._size(view, facts, at)
+            work = TouchWork(view, facts, patches=rows, checks=checks, entry_bytes=size, at=at)
             most = self._most_followers(effect, embed.entity, chain)
             cost = self.costs.touch(work) if rows else Cost()
             yield from self._noted(effect, view, facts)

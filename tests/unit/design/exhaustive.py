@@ -177,7 +177,8 @@ def _premiums(problem: Problem, has: dict[str, Table], many: int) -> Table:
                 if part.entries:
                     one = part.entries <= 1.0 + 1e-9 and not part.work.moves
                     entries += has[view] * (1 if one else 2)
-                    again += has[view] * problem.costs.premium(part.work, part.cost).cost
+                    if not part.carries:  # priced by a root of its own
+                        again += has[view] * problem.costs.premium(part.work, part.cost).cost
         transaction = entries > 1 if not problem.several_rows[write] else numpy.ones(many, dtype=bool)
         total += numpy.where(transaction, again, 0.0) * rate * problem.costs.per_second
     return total
