@@ -222,3 +222,42 @@ def test_every_damage_to_entries_of_elements_and_words_is_found_and_mended(both:
     # Whatever the figures, some design has such a view; a small table is read from end to end instead.
     if spread(pair):
         assert {what for _, what in seen} >= {"missing", "extra"}
+
+
+LITERALS = {
+    "bool(true 1%)": "true",
+    "date, distinct 1k": "'2024-02-29'",
+    "decimal(2), distinct 1k": "1",
+    "enum(x 1%, y 99%)": "'x'",
+    "float, distinct 1k": "1.5",
+    "int, distinct 1k": "3",
+    "string(5), distinct 1k": "'x'",
+    "timestamp, distinct 1k": "'2024-02-29T00:00:00Z'",
+    "ulid, distinct 1k": "'01ARZ3NDEKTSV4RRFFQ69G5FAV'",
+    "uuid, distinct 1k": "'6f1c0c1e-0000-4000-8000-000000000001'",
+}
+
+
+def test_indexes_of_some_rows_are_found_as_they_were_made(both: Both) -> None:
+    """Servers give back the conditions of an index in words and classes of their own."""
+    fields = "\n".join(f"      f{number}: {type}" for number, type in enumerate(LITERALS))
+    patterns = "\n".join(
+        f'  p{number}: {{ find: Ant, where: "f{number} = {literal}", order: t, limit: 5, rate: 100/s }}'
+        for number, literal in enumerate(LITERALS.values())
+    )
+    model = f"""
+entities:
+  Ant:
+    count: 10M
+    fields:
+      k: int, key
+      t: int
+{fields}
+patterns:
+{patterns}
+writes:
+  make: {{ create: Ant, rate: 10/s }}
+"""
+    pair = both(model, [])
+    found = pair.store.verify()
+    assert found.ok, found.structures

@@ -155,8 +155,15 @@ def _index_steps(places: Layout, place: Place, there: Mapping[str, Document], ex
 
 def _same(wanted: Document, about: Document) -> bool:
     """Whether an index is as it is wanted; the order of its fields matters."""
-    told = {name: value for name, value in about.items() if name not in ("v", "ns", "background")}
-    return told == wanted and list(about["key"].items()) == list(wanted["key"].items())
+    told = {name: _plain(value) for name, value in about.items() if name not in ("v", "ns", "background")}
+    return told == _plain(wanted) and list(about["key"].items()) == list(wanted["key"].items())
+
+
+def _plain(value: Any) -> Any:
+    """A value of an index's definition as Python has it: the driver gives decimals in a class of its own."""
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    return value.to_decimal() if hasattr(value, "to_decimal") else value
 
 
 def _is_home(design: Design, place: Place) -> bool:
