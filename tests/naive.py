@@ -143,6 +143,8 @@ class _Naive:
     def has_subset(self, role: Role) -> bool:
         if not role.many or role.entity == self.parent(role):
             return False
+        if set(self.model.entities[role.entity].key) <= set(role.columns):
+            return False  # one child at most, which no design keeps a subset of
         return self.model.entities[role.entity].ttl is None and not (self.extras.embeds and self.may_embed(role))
 
     def subset(self, entity: Entity, role: Role) -> Embed:
