@@ -262,10 +262,13 @@ class Mutator:
                     work.edits.append(self.guarded(edit, change, place, tests, work.world.now))
             else:
                 self.edit_entries(work, number, change, place, tests)
-        if not change.follows:
-            self.ensure_home(work, number, change, tests, start)
-        else:
+        if change.follows:
             self.ensure_unchanged(work, number, change, touched, start)
+        else:
+            if change.old is not None and not change.blind:
+                tests = {**tests, **self.tests_of_whole(work, change, start)}
+                self.test_home(work, change, tests, start)
+            self.ensure_home(work, number, change, tests, start)
 
     def tests_for(self, change: RowChange, touched: list[Place]) -> dict[str, Any]:
         """The own columns, with their old values, that decided what is edited."""
@@ -396,19 +399,27 @@ class Mutator:
         tests: dict[str, Any] = {}
         if any(edit.do != "check" and not edit.tests for edit in mine):
             tests = self.tests_for(change, touched)
-        own = self.model.entities[change.entity]
-        for edit in mine:
-            if edit.do == "put":  # a whole entry, with whatever it holds of the row
-                tests |= {path: change.old[path] for path in edit.values if path in own.stored and path not in own.key}
-        home = self.places.home(change.entity)
-        for place, edit in enumerate(mine, start):
-            if (edit.view, edit.at) == (home.view.name, home.at) and edit.do != "check" and tests:
-                more = (Test(column, "=", value) for column, value in tests.items())
-                known = {test.path for test in edit.tests}
-                together = (*edit.tests, *(test for test in more if test.path not in known))
-                work.edits[place] = replace(edit, expect="present", tests=together)
+        tests |= self.tests_of_whole(work, change, start)
+        self.test_home(work, change, tests, start)
         if tests:
             self.ensure_home(work, number, change, tests, start)
+
+    def tests_of_whole(self, work: Work, change: RowChange, start: int) -> dict[str, Any]:
+        """The columns, with their old values, that entries which are put somewhere else hold of the row."""
+        assert change.old is not None
+        own = self.model.entities[change.entity]
+        wholes = [edit.values for edit in work.edits[start:] if edit.do == "put"]
+        held = {path for values in wholes for path in values if path in own.stored and path not in own.key}
+        return {path: change.old[path] for path in sorted(held)}
+
+    def test_home(self, work: Work, change: RowChange, tests: Mapping[str, Any], start: int) -> None:
+        """Adds tests to what is done to the row's home."""
+        home = self.places.home(change.entity)
+        for place, edit in enumerate(work.edits[start:], start):
+            if (edit.view, edit.at) == (home.view.name, home.at) and edit.do in ("patch", "delete") and tests:
+                known = {test.path for test in edit.tests}
+                more = (Test(column, "=", value) for column, value in tests.items() if column not in known)
+                work.edits[place] = replace(edit, expect="present", tests=(*edit.tests, *more))
 
     def ensure_home(self, work: Work, number: int, change: RowChange, tests: Mapping[str, Any], start: int) -> None:
         """A check on the home, where what was read of it decided something but the home itself is not edited."""

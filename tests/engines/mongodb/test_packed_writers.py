@@ -122,7 +122,6 @@ def test_documents_come_and_go_under_writers(store: Store) -> None:
     assert documents(store) == []
 
 
-@pytest.mark.xfail(reason="packed homes under kills, below, and perhaps under writers alone", strict=False)
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("extras", ["homes", "both"])
 def test_writers_on_overlapping_rows(mongodb: Harness, tmp_path: Path, extras: str) -> None:
@@ -134,9 +133,6 @@ def test_writers_on_overlapping_rows(mongodb: Harness, tmp_path: Path, extras: s
     write_at_once(url, tmp_path)
 
 
-# A fault that is not found yet: with packed homes (which the design of no example has), about one run in six leaves a
-# wrong entry in a view by a computed value, which `verify` finds. With the same design unpacked, none of six did.
-@pytest.mark.xfail(reason="packed homes under kills", strict=False)
 @pytest.mark.timeout(180)
 def test_a_process_killed_at_random_points(mongodb: Harness, tmp_path: Path) -> None:
     url = mongodb.url()
