@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,8 @@ from keyplan.engines import BUILTIN
 from tests.engines.harness import Harness, harness_for
 
 ROOT = Path(__file__).parent
+
+Lend = Callable[..., str]
 
 # A run that fails fails again: the same examples each time. `make soak` draws new ones.
 # How long an example takes depends on who else works on the machine, so none is too slow.
@@ -110,6 +112,25 @@ def started(name: str) -> Iterator[Harness]:
 def url(harness: Harness) -> str:
     """A database that nobody has used yet, on each engine in turn."""
     return harness.url()
+
+
+@pytest.fixture
+def lend(request: pytest.FixtureRequest, harness: Harness) -> Iterator[Lend]:
+    """Databases without rows, each lent to one test after the other that names the same model and figures.
+
+    What was applied stays in them, which on some engines takes far longer to make than rows. A test that fails keeps
+    its database. Fixtures that open stores close them before the database is given back, since they were made later."""
+    lent: list[tuple[Hashable, str]] = []
+    failed = request.session.testsfailed
+
+    def lend_for(*what: Hashable) -> str:
+        lent.append((what, harness.borrow(what)))
+        return lent[-1][1]
+
+    yield lend_for
+    if request.session.testsfailed == failed:
+        for what, url in lent:
+            harness.give_back(what, url)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 
 from keyplan.engines import engine_for_url, get_engine
 from tests.conformance.pair import PACKED, SIZES, Pair, Rows, designed, opened, parsed
+from tests.conftest import Lend
 from tests.engines.harness import Harness
 
 Both = Callable[..., Pair]
@@ -58,13 +59,13 @@ def pair_of(text: str, size: str, url: str, rows: Rows = ()) -> AbstractContextM
 
 
 @pytest.fixture
-def both(harness: Harness, size: str) -> Iterator[Both]:
+def both(lend: Lend, size: str) -> Iterator[Both]:
     """Opens a model, given as text, with rows; verifies every view at the end."""
     with ExitStack() as stack:
         made: list[Pair] = []
 
         def open_pair(text: str, rows: Rows = ()) -> Pair:
-            made.append(stack.enter_context(pair_of(text, size, harness.url(), rows)))
+            made.append(stack.enter_context(pair_of(text, size, lend(text, size), rows)))
             return made[-1]
 
         yield open_pair

@@ -18,7 +18,7 @@ from keyplan.errors import ConflictError
 from keyplan.model.model import path_of
 from tests.conformance.conftest import Both
 from tests.conformance.pair import Pair, designed, opened, parsed
-from tests.engines.harness import Harness
+from tests.conftest import Lend
 from tests.noting import noting
 
 MODEL = """
@@ -138,10 +138,10 @@ def read_everything(pair: Pair) -> None:
 
 
 @pytest.fixture(params=["designed", "noted"])
-def pair(request: pytest.FixtureRequest, harness: Harness, size: str) -> Iterator[Pair]:
+def pair(request: pytest.FixtureRequest, lend: Lend, size: str) -> Iterator[Pair]:
     """As designed, and with the rows that point at nothing noted for every reference."""
     model = parsed(MODEL, size)
-    url = harness.url()
+    url = lend(MODEL, size, request.param)
     design = designed(model, engine_for_url(url).name)
     with opened(model, url, design=noting(model, design) if request.param == "noted" else design) as pair:
         yield pair

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from importlib import import_module
 
 
@@ -17,6 +17,9 @@ class Harness(ABC):
     other_targets: tuple[Mapping[str, Mapping[str, object]], ...] = ()
     """Further targets, for designs that differ: partitions that have to be cut, for one."""
 
+    def __init__(self) -> None:
+        self._free: dict[Hashable, str] = {}
+
     @abstractmethod
     def start(self) -> None:
         """Makes the server available; raises if that is impossible, with a message that says what is missing."""
@@ -28,6 +31,25 @@ class Harness(ABC):
     @abstractmethod
     def url(self) -> str:
         """The URL of a database that nobody has used yet."""
+
+    def empty(self, url: str) -> bool:
+        """Removes every row and keeps all else; False, and nothing done, where a new database is as quick to make."""
+        return False
+
+    def borrow(self, what: Hashable) -> str:
+        """A database without rows: one that was given back with the same words, else a new one.
+
+        Whoever applies to it the design that it was given back with finds nothing to do."""
+        return self._free.pop(what, None) or self.url()
+
+    def give_back(self, what: Hashable, url: str) -> None:
+        """Keeps a database, without its rows, for whoever wants the same design."""
+        if what not in self._free and self.empty(url):
+            self._free[what] = url
+
+    def forget(self, url: str) -> None:
+        """A database is no longer there."""
+        self._free = {what: one for what, one in self._free.items() if one != url}
 
 
 def harness_for(name: str) -> Harness:

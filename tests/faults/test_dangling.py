@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -22,6 +23,7 @@ from keyplan.model.model import Model
 from keyplan.plan.design import Design
 from keyplan.reference import Database
 from keyplan.store.store import Store
+from tests.conftest import Lend
 from tests.engines.harness import Harness
 from tests.faults.test_intents import cut_off
 from tests.noting import noting
@@ -139,15 +141,16 @@ def do(target: Any, name: str, arguments: dict[str, Any]) -> bool:
     return True
 
 
+@cache
 def made_on(harness: Harness) -> tuple[Model, Design]:
     model = replace(parse_model(MODEL), targets=harness.targets)
     return model, noting(model, keyplan.design(model, harness.name))
 
 
 @pytest.fixture
-def stores(harness: Harness) -> Iterator[tuple[Store, Store]]:
+def stores(harness: Harness, lend: Lend) -> Iterator[tuple[Store, Store]]:
     model, design = made_on(harness)
-    url = harness.url()
+    url = lend(MODEL)
     keyplan.apply(model, url, design=design)
     with keyplan.open(model, url, design=design) as one, keyplan.open(model, url, design=design) as other:
         yield one, other

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ import pytest
 import keyplan
 from keyplan.model.load import parse_model
 from keyplan.model.model import Model
+from keyplan.plan.design import Design
 from keyplan.store.store import Store
+from tests.conftest import Lend
 from tests.engines.harness import Harness
 
 FOLLOWERS = 230
@@ -59,14 +62,28 @@ class Fuse:
         self.port.close()
 
 
+@cache
+def made_on(harness: Harness) -> tuple[Model, Design]:
+    model = replace(parse_model(MODEL), targets=harness.targets)
+    return model, keyplan.design(model, harness.name)
+
+
 @pytest.fixture
 def model(harness: Harness) -> Model:
-    return replace(parse_model(MODEL), targets=harness.targets)
+    return made_on(harness)[0]
+
+
+@pytest.fixture
+def url(harness: Harness, lend: Lend) -> str:
+    """A database to which the design is applied."""
+    model, design = made_on(harness)
+    found = lend(MODEL)
+    keyplan.apply(model, found, design=design)
+    return found
 
 
 @pytest.fixture
 def store(model: Model, url: str) -> Any:
-    keyplan.apply(model, url)
     with keyplan.open(model, url) as store:
         store.add_user(user_id="u", name="old")
         store.load([("Post", {"post_id": f"p{n:04}", "user": "u", "body": "x"}) for n in range(FOLLOWERS)])
@@ -128,7 +145,6 @@ def test_a_cascade_can_be_done_again(store: Store, rounds: int) -> None:
 @pytest.fixture
 def early(model: Model, url: str) -> Any:
     """Posts of somebody who has not joined yet."""
-    keyplan.apply(model, url)
     with keyplan.open(model, url) as store:
         store.load([("Post", {"post_id": f"p{n:04}", "user": "u", "body": "x"}) for n in range(FOLLOWERS)])
         yield store

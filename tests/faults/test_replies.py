@@ -11,7 +11,7 @@ import pytest
 from keyplan.errors import ConflictError, ThrottledError, UnavailableError, UncertainError
 from keyplan.store import pump
 from tests.conformance.pair import SIZES, Pair, opened, parsed
-from tests.engines.harness import Harness
+from tests.conftest import Lend
 from tests.faults.faulty import Fault, FaultyPort, dropped, lost, throttled, unavailable
 
 MODEL = """
@@ -93,10 +93,10 @@ UNSAFE: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.fixture(params=SIZES)
-def pair(request: pytest.FixtureRequest, harness: Harness, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
+def pair(request: pytest.FixtureRequest, lend: Lend, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
     """A store whose pauses take no time."""
     monkeypatch.setattr(pump, "time", SimpleNamespace(sleep=lambda seconds: None))
-    with opened(parsed(MODEL, request.param), harness.url(), ROWS) as found:
+    with opened(parsed(MODEL, request.param), lend(MODEL, request.param), ROWS) as found:
         yield found
 
 

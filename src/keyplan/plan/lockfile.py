@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -48,8 +49,12 @@ def lock_file(model: Model, engine: str) -> Path | None:
     return path.with_name(f"{path.stem}.{engine}.lock.json")
 
 
+@lru_cache(maxsize=8)
 def lock_text(model: Model, design: Design) -> str:
-    """The text of a lock file."""
+    """The text of a lock file.
+
+    Whoever applies a design opens it next, often several times, and each time the text is compared with the record; so
+    those of the last few are kept, by the objects, which nobody changes."""
     settled = replace(design, objective=replace(design.objective, seconds=0.0))
     document = {
         "keyplan": FORMAT,
@@ -121,16 +126,16 @@ def _meaning(value: Any) -> Any:
 
 def encode(value: Any) -> Any:
     """A value as plain JSON."""
-    if value is None or value is True or value is False or isinstance(value, str | int):
+    if value is None or isinstance(value, (str, int)):
         return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {"$": "float", "value": str(value)}
     if isinstance(value, pattern.Path):
         return {"$": "Path", "roles": list(value.roles), "column": value.column}
-    if is_dataclass(value) and not isinstance(value, type):
-        return _object(value)
     if isinstance(value, tuple):
         return [encode(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$": "float", "value": str(value)}
+    if is_dataclass(value) and not isinstance(value, type):
+        return _object(value)
     if isinstance(value, list):
         return {"$": "list", "value": [encode(item) for item in value]}
     if isinstance(value, frozenset):
@@ -147,15 +152,20 @@ def encode(value: Any) -> Any:
 
 def _object(value: Any) -> dict[str, Any]:
     result: dict[str, Any] = {"$": type(value).__name__}
-    for one in fields(value):
-        item = getattr(value, one.name)
-        default = one.default if one.default is not MISSING else None
-        if one.default_factory is not MISSING:
-            default = one.default_factory()
-        optional = one.default is not MISSING or one.default_factory is not MISSING
-        if not (optional and item == default and type(item) is type(default)):
-            result[one.name] = encode(item)
+    for name, default in _defaults(value.__class__):
+        item = getattr(value, name)
+        if default is item or (item.__class__ is default.__class__ and item == default):
+            continue
+        result[name] = encode(item)
     return result
+
+
+@cache
+def _defaults(kind: Any) -> tuple[tuple[str, Any], ...]:
+    """The fields of a class, each with the value that is left out; MISSING, which no field has, if there is none."""
+    return tuple(
+        (one.name, one.default if one.default_factory is MISSING else one.default_factory()) for one in fields(kind)
+    )
 
 
 def decode(value: Any) -> Any:

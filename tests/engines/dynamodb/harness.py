@@ -32,6 +32,7 @@ class Harness(harness.Harness):
     )
 
     def __init__(self) -> None:
+        super().__init__()
         self._server: Server | None = None
         self._endpoint = ""
         self._numbers = itertools.count()

@@ -11,6 +11,7 @@ from pymongo import MongoClient
 from pymongo.errors import OperationFailure
 
 import keyplan
+from keyplan.engines import get_engine
 from keyplan.engines.mongodb.faults import translate
 from keyplan.engines.mongodb.port import MongoPort
 from keyplan.engines.mongodb.transport import Link
@@ -23,6 +24,8 @@ from keyplan.errors import (
     StorageError,
     UnavailableError,
 )
+from keyplan.store.apply import difference
+from keyplan.store.pump import patient, run
 from tests.engines.harness import Harness
 
 MODEL = """
@@ -240,6 +243,22 @@ def test_an_index_that_cannot_be_built(url: str) -> None:
 
 def test_applying_twice_does_nothing(store: keyplan.Store, url: str) -> None:
     assert not list(keyplan.apply(store.model, url))
+
+
+def test_a_collection_that_somebody_else_made_in_the_meantime_gets_the_validator(url: str) -> None:
+    model = keyplan.parse_model(MODEL)
+    design = keyplan.design(model, "mongodb")
+    engine = get_engine("mongodb")
+    port = engine.connect(url, model, design)
+    try:
+        found = run(patient(difference(model, engine, design)), port)
+        raw(url).create_collection("Order")
+        for change in found.changes:
+            run(patient(change.run()), port)
+    finally:
+        port.close()
+    assert raw(url)["Order"].options()["validator"]
+    assert not list(keyplan.apply(model, url, design=design))
 
 
 # Many at once

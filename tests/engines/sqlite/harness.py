@@ -16,6 +16,7 @@ class Harness(harness.Harness):
     name = "sqlite"
 
     def __init__(self) -> None:
+        super().__init__()
         self._directory: Path | None = None
         self._numbers = itertools.count()
 

@@ -197,16 +197,21 @@ class _Commands(Change):
             _checked(reply)
 
 
-class CreateCollection(_Commands):
+class CreateCollection(Change):
     """A collection with its validator."""
 
     def __init__(self, place: Place, *, home: bool) -> None:
         self.summary = f"create the collection {place.collection}"
         self.fault, self.is_place, self.is_home = f"collection {place.collection} is missing", True, home
         body = {"create": place.collection, "validator": validator(place), "writeConcern": _MAJORITY}
-        # Somebody who applies the same design at the same time may have been faster; the validator then is his.
-        change = {"collMod": place.collection, "validator": validator(place), "writeConcern": _MAJORITY}
-        self.commands = (Command(body, (_EXISTS,)), Command(change))
+        self._create = Command(body, (_EXISTS,))
+        self._change = ChangeValidator(place)
+
+    def run(self) -> Proc[None]:
+        (reply,) = yield [self._create]
+        if not _checked(reply):
+            # Somebody who applies a design at the same time was faster, and the validator is his.
+            yield from self._change.run()
 
 
 class ChangeValidator(_Commands):
