@@ -18,7 +18,7 @@ from keyplan.model.write import Write
 from keyplan.plan.dangling import absence
 from keyplan.plan.design import Design, Objective
 from keyplan.plan.steps import Attach, Drive, Extend, Fold, Node, Plan, Search, WritePlan
-from keyplan.plan.view import COUNT, Embed, Measure, Part, View
+from keyplan.plan.view import COUNT, VERSION, Embed, Measure, Part, View
 
 
 @dataclass(frozen=True)
@@ -341,6 +341,8 @@ class _Naive:
                 measures.append(Measure("sum", term, f"sum({column.name})"))
                 if role is not None:
                     measures.append(Measure("max", term, f"max({column.name})"))
+        if any(measure.how == "max" for measure in measures):
+            measures.append(Measure("count", None, VERSION))
         parts = _parts(role.columns) if role is not None else ()
         name = f"{entity.name} totals by {role.name if role is not None else 'nothing'}"
         return View(name, entity.name, "table", parts, (), (), measures=tuple(measures))

@@ -104,9 +104,14 @@ def prepare(url: str, design: Design | None = None) -> Model:
     made = model()
     keyplan.apply(made, url, design=design)
     with keyplan.open(made, url) as store:
-        store.load([("User", {"uid": number}) for number in range(USERS)])
-        store.load([("Product", {"sku": f"p{number}", "stock": STOCK}) for number in range(PRODUCTS)])
+        fill(store)
     return made
+
+
+def fill(store: Store) -> None:
+    """Users and products, whom all writes are about."""
+    store.load([("User", {"uid": number}) for number in range(USERS)])
+    store.load([("Product", {"sku": f"p{number}", "stock": STOCK}) for number in range(PRODUCTS)])
 
 
 def steps(store: Store, seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -115,9 +120,7 @@ def steps(store: Store, seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
     mine: list[Any] = []
     while True:
         uid, sku = source.randrange(USERS), f"p{source.randrange(PRODUCTS)}"
-        kind = source.choice(
-            ["place", "checkout", "change", "change", "give", "drop", "hit", "take", "email", "rename", "label"]
-        )
+        kind = source.choice(KINDS)
         if kind in ("change", "give", "drop") and not mine:
             kind = "place"
         items = [{"line": line, "product": f"p{source.randrange(PRODUCTS)}"} for line in range(source.randrange(3))]

@@ -11,7 +11,7 @@ from keyplan.design.needs import FoldSpec, Need
 from keyplan.engines.base import Kind
 from keyplan.model.model import Model
 from keyplan.model.pattern import RANGES, Compute, Path, Term, term_paths
-from keyplan.plan.view import COUNT, Measure, Part, View
+from keyplan.plan.view import COUNT, VERSION, Measure, Part, View
 
 
 def counters(model: Model, kinds: Sequence[Kind], need: Need) -> Iterator[View]:
@@ -114,6 +114,9 @@ def measures_of(computes: Iterable[Compute]) -> tuple[Measure, ...]:
         for how in hows:
             name = f"{how}({term_text(compute.term)})"
             found[name] = Measure(how, compute.term, name)
+            if how in ("min", "max"):
+                # What goes may have been the greatest: whoever looks for the next one has to know that nothing changed.
+                found[VERSION] = Measure("count", None, VERSION)
     return tuple(found.values())
 
 

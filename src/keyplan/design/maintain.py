@@ -138,6 +138,7 @@ class Maintenance:
         if embed is not None and embed.limit is not None:
             change, read, more = self._in_subset(write, effect, view, seen, facts, embed, change)
             demands += more
+        demands += self._next_extremes(write, effect, seen, change)
         if change.needs_old and not effect.old_known:
             demands.append(Demand(write.name, "old", effect.entity, whole_row(self.model, effect.entity), effect.times))
         scale = effect.times
@@ -166,6 +167,16 @@ class Maintenance:
                 most = min(most, ceil(per_row - 1e-9) * self._most_groups(effect, seen))
         cost = self.costs.touch(work) if touched else Cost()
         return Upkeep(work, total((cost, read)) if read.cost else cost, own, most, tuple(demands))
+
+    def _next_extremes(self, write: Write, effect: Effect, view: View, change: Change) -> list[Demand]:
+        """The rows of a group, which are read where its least or greatest may be the one that goes: as any other."""
+        if not change.adds or effect.kind == "create" or all(one.how not in ("min", "max") for one in view.measures):
+            return []
+        columns = tuple(part.path for part in view.parts)
+        role = next(r for r in self.model.entities[view.entity].roles.values() if not r.many and r.columns == columns)
+        each = self.statistics.rows(view.entity) / max(1.0, self.statistics.rows(role.entity))
+        need = dependents(self.model, view.entity, role.name)
+        return [Demand(write.name, "fan", f"{view.entity}.{role.name}", need, effect.times / max(1.0, each))]
 
     def _in_subset(
         self, write: Write, effect: Effect, view: View, seen: View, facts: ViewFacts, embed: Embed, change: Change

@@ -26,7 +26,8 @@ COUNT = "$count"
 """The measure that every view with measures keeps: a group exists while it is above 0."""
 VERSION = "$version"
 """Of a subset (`Embed.limit`): how often its parent's children have been written, those included that it does not keep.
-It is read with the rows of the subset, and tested by the writes that take one of them away."""
+It is read with the rows of the subset, and tested by the writes that take one of them away.
+Of a group that keeps a minimum or maximum, the measure of this name counts the changes of its rows, to the same end."""
 
 
 @dataclass(frozen=True)

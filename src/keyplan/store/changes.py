@@ -48,7 +48,8 @@ class RowChange:
     covered: frozenset[tuple[str, str]] = frozenset()
     """Of a row that is deleted: whose references to it were followed already, to delete what they belong to."""
     late: bool = False
-    """It began to copy while the values were being changed, and is brought up to date afterwards."""
+    """It is brought up to date after the values that it copies were changed: it may have begun to copy them meanwhile,
+    or have been brought up to date already."""
 
 
 @dataclass
@@ -78,7 +79,8 @@ class Work:
     ) -> None:
         """Checks that the rows which values were copied from are still as they were read.
 
-        What no write of the model changes needs none, once it is there.
+        What no write of the model changes needs none, once it is there; nor does what this write itself changes, which
+        it tests where that matters.
         """
         world = self.world
         model = world.model
@@ -87,53 +89,51 @@ class Work:
                 found = world.behind(entity, row, path.roles[:depth], new)
                 if found is None:
                     break
-                if found in world.changed:
-                    continue
                 target, key = found
-                source = world.seen[found]
-                if source is None:
-                    exact = places.exact(target)
-                    if exact is not None:
-                        named = dict(zip(model.entities[target].key, key, strict=True))
-                        at = exact.key.of(named)[0]
-                        self.sources[exact.view.name, exact.at, at] = (target, key, None)
-                        self.edits.append(
-                            Edit(
-                                exact.view.name,
-                                "check",
-                                at,
-                                exact.at,
-                                expect="absent",
-                                alive_at=world.now,
-                                row=number,
-                            )
-                        )
-                    break
-                home = places.home(target)
                 if depth == len(path.roles):
                     columns: tuple[str, ...] = (path.column,)
                 else:
                     columns = model.entities[target].roles[path.roles[depth]].columns
-                if not places.changing[target].intersection(columns):
-                    continue
-                tests = tuple(
-                    Test(column, "=", source.get(column))
-                    for column in columns
-                    if column not in model.entities[target].key and column in home.holds
-                )
-                at = home.keys(source)[0]
-                self.sources[home.view.name, home.at, at] = (target, key, source)
-                self.edits.append(
-                    Edit(
-                        home.view.name,
-                        "check",
-                        at,
-                        home.at,
-                        expect="present",
-                        tests=tests,
-                        row=number,
-                    )
-                )
+                if found in world.changed:
+                    was, source = world.changed[found]
+                    if was is None or source is None:
+                        continue
+                    columns = tuple(column for column in columns if was.get(column) == source.get(column))
+                else:
+                    source = world.seen[found]
+                if source is None:
+                    self.check_absence(places, target, key, number)
+                    break
+                self.check_row(places, target, key, source, columns, number)
+
+    def check_absence(self, places: Places, target: str, key: Key, number: int) -> None:
+        """Checks that there still is no such row."""
+        exact = places.exact(target)
+        if exact is None:
+            return
+        named = dict(zip(self.world.model.entities[target].key, key, strict=True))
+        at = exact.key.of(named)[0]
+        self.sources[exact.view.name, exact.at, at] = (target, key, None)
+        self.edits.append(
+            Edit(exact.view.name, "check", at, exact.at, expect="absent", alive_at=self.world.now, row=number)
+        )
+
+    def check_row(
+        self, places: Places, target: str, key: Key, source: Row, columns: Iterable[str], number: int
+    ) -> None:
+        """Checks that a row still has these values."""
+        if not places.changing[target].intersection(columns):
+            return
+        home = places.home(target)
+        tests = tuple(
+            Test(column, "=", source.get(column))
+            for column in columns
+            if column not in self.world.model.entities[target].key and column in home.holds
+        )
+        at = home.keys(source)[0]
+        if (target, key) not in self.world.changed:
+            self.sources[home.view.name, home.at, at] = (target, key, source)
+        self.edits.append(Edit(home.view.name, "check", at, home.at, expect="present", tests=tests, row=number))
 
 
 def differing_columns(change: RowChange) -> set[str]:

@@ -133,7 +133,7 @@ class Copies:
         wanted = [(entity, key) for entity, key in copied.rows if entity in watching]
         rows = yield from self.mutator.reader.by_key(wanted, now)
         return [
-            RowChange(entity, key, row, row, copied.label, follows=True)
+            RowChange(entity, key, row, row, copied.label, follows=True, late=True)
             for (entity, key), row in rows.items()
             if row is not None
         ]

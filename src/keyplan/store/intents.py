@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -26,7 +27,7 @@ from keyplan.model.values import from_json, to_json
 from keyplan.plan.edits import Edit, Test
 from keyplan.plan.intents import INTENTS
 from keyplan.plan.steps import Search
-from keyplan.store.changes import Batch, RowChange, differing_columns
+from keyplan.store.changes import Batch, RowChange, differing_columns, merged
 from keyplan.store.copies import Copied, Copies
 from keyplan.store.mutate import Mutator
 from keyplan.store.rows import Key, Row, World
@@ -172,7 +173,7 @@ class Intents:
             world = World(self.model, self.mutator.reader, now)
             world.changed[change.entity, change.key] = (change.old, change.new)
             followers = yield from self.mutator.followers(world, [change])
-            late = [one for one in followers if (one.entity, one.key) not in done]
+            late = [replace(one, late=True) for one in followers if (one.entity, one.key) not in done]
             finished = yield from self.in_chunks(change, late, now)
             if finished:
                 (reply,) = yield [self.codec.write([Edit(INTENTS, "delete", (self.name(change),))])]
@@ -197,7 +198,7 @@ class Intents:
         check = self.unchanged(change)
         while start < len(followers):
             batch = yield from self.mutator.batch(list(followers[start : start + size]), now, [change])
-            edits = [*batch.edits, check]
+            edits = merged([*batch.edits, check], self.mutator.extreme_names)
             if len(edits) > self.most:
                 if size == 1:
                     raise UnsupportedError(f"{change.label}: one row has more than {self.most} entries that follow it")

@@ -17,16 +17,17 @@ from typing import Any
 from keyplan.engines.base import Proc
 from keyplan.errors import ConflictError, DesignError, RangeError
 from keyplan.model.model import Model
+from keyplan.model.pattern import Path
 from keyplan.model.values import add
 from keyplan.plan.edits import Edit, Test
-from keyplan.plan.view import COUNT
+from keyplan.plan.view import COUNT, VERSION
 from keyplan.store.changes import Batch, RowChange, Work, differing_columns, merged
 from keyplan.store.computed import ComputedColumns, Derived
 from keyplan.store.dangling import dangling_edits, needs_target
 from keyplan.store.fold import minus, plus
 from keyplan.store.places import Place, Places, Watch
 from keyplan.store.pump import gather
-from keyplan.store.rows import Key, Row, RowReader, World
+from keyplan.store.rows import Key, Row, RowReader, World, entries_at
 from keyplan.store.subsets import Subsets
 
 
@@ -298,24 +299,38 @@ class Mutator:
             if key not in after:
                 edits.append(Edit(place.view.name, "delete", key, place.at, row=number))
         entry = place.entry(new) if new is not None else {}
+        again = self.touched(work, place, change) if needed else ()
         for key in after:
             if key not in before:
                 edits.append(Edit(place.view.name, "put", key, place.at, entry, row=number))
                 continue
             assert old is not None
             assert new is not None
-            patch = self.patch(change, place, old, new, entry)
+            patch = self.patch(change, place, old, new, entry, again)
             if patch is not None:
                 edits.append(replace(patch, key=key, row=number))
         # A row that has no entry here may be about to get one: what decided that is checked as well.
         if not edits and not (needed and place.key_copies and not change.follows):
             return
-        if needed and (place.lasting or not (change.follows and all(edit.do == "patch" for edit in edits))):
+        if needed:
+            patched = change.follows and not place.lasting and all(edit.do == "patch" for edit in edits)
             for side, row in ((False, change.old), (True, change.new)):
-                if row is not None and (side or place.key_copies):
-                    work.check_sources(self.places, place.copies, change.entity, row, side, number)
+                if row is not None and (side or (place.key_copies and not patched)):
+                    copies = again if patched else place.copies
+                    work.check_sources(self.places, copies, change.entity, row, side, number)
         for edit in edits:
             work.edits.append(self.guarded(edit, change, place, tests, work.world.now))
+
+    def touched(self, work: Work, place: Place, change: RowChange) -> tuple[Path, ...]:
+        """The copies that come from elsewhere from now on, or are others: these are written whatever an entry holds.
+
+        What it holds was not read. Usually it is what the row behind says; but if that has changed just now, whoever
+        did it may have this entry yet to do.
+        """
+        if change.old is None or change.new is None:
+            return place.copies
+        old, new = change.old, change.new
+        return tuple(path for path in place.copies if work.world.is_touched(change.entity, old, new, path))
 
     def row_for(self, work: Work, place: Place, change: RowChange, new: bool, needed: bool) -> Row | None:
         row = change.new if new else change.old
@@ -324,17 +339,21 @@ class Mutator:
         if needed and (new or not place.measures):
             row = work.world.full(change.entity, row, place.copies, new)
         marks = self.places.marks[change.entity] if place.home or place.measures else ()
-        if marks and change.old is not None and not change.blind and not (new and self.is_counted_anew(change)):
-            row = {**row, **{path: change.old[path] for path in marks}}
+        if marks and change.old is not None and not change.blind:
+            anew = {str(path) for path in self.touched(work, place, change)} if new and needed else set()
+            row = {**row, **{path: change.old[path] for path in marks if path not in anew}}
         return row
 
-    def patch(self, change: RowChange, place: Place, old: Row, new: Row, entry: Row) -> Edit | None:
+    def patch(
+        self, change: RowChange, place: Place, old: Row, new: Row, entry: Row, again: Iterable[Path]
+    ) -> Edit | None:
         """The edit of an entry that stays where it is."""
         if change.blind:
             values = {path: value for path, value in change.sets.items() if path in place.holds}
             adds = {path: value for path, value in change.adds.items() if path in place.holds}
         else:
-            values = {path: value for path, value in entry.items() if old.get(path) != value or path in place.lasting}
+            anyway = {*place.lasting, *map(str, again)}
+            values = {path: value for path, value in entry.items() if old.get(path) != value or path in anyway}
             # A sum that nothing else depends on is left to the engine, so that concurrent ones do not collide.
             adds = {path: value for path, value in change.adds.items() if path in values and self.is_free(change, path)}
             values = {path: value for path, value in values.items() if path not in adds}
@@ -361,7 +380,7 @@ class Mutator:
             if place.home and tests:
                 own = tuple(Test(column, "=", value) for column, value in tests.items())
                 return replace(edit, expect="present", tests=own)
-            if edit.do == "put" or change.late or place.limit is not None:
+            if edit.do == "put" or place.limit is not None or (change.late and edit.do == "delete"):
                 return edit
             entity = self.model.entities[change.entity]
             assert change.old is not None
@@ -380,7 +399,7 @@ class Mutator:
         if place is self.places.exact(change.entity) and change.expect == "absent" and edit.do == "put":
             edit = replace(edit, expect="absent", alive_at=now)
         if not place.home:
-            return edit
+            return replace(edit, expect="present") if edit.do == "delete" and self.is_elsewhere(place) else edit
         own = tuple(Test(column, "=", value) for column, value in tests.items())
         if edit.do == "put":
             return replace(edit, returning=change.returning, expect=edit.expect)
@@ -391,6 +410,11 @@ class Mutator:
             alive_at=now if change.expect != "any" else None,
             returning=change.returning and (edit.do == "patch" or change.new is None),
         )
+
+    def is_elsewhere(self, place: Place) -> bool:
+        """Whether an entry may stand under another key than its row says for now: one whose copied part has changed in
+        the row behind, and which has yet to be moved by whoever did that. Only after that can it be taken away."""
+        return place.key_copies and not (place.measures or place.dangling or place.lasting or place.limit)
 
     def ensure_unchanged(self, work: Work, number: int, change: RowChange, touched: list[Place], start: int) -> None:
         """For a row that only follows: tests of its home for all that its entries were worked out from."""
@@ -461,7 +485,7 @@ class Mutator:
                 side[key] = found
                 sums = amounts.setdefault(key, {})
                 for name, value in found.items():
-                    if self.how(place, name) in ("count", "sum"):
+                    if name != VERSION and self.how(place, name) in ("count", "sum"):
                         sums[name] = plus(sums.get(name, 0), value if sign > 0 else minus(value))
         for key, sums in amounts.items():
             adds = {name: value for name, value in sums.items() if value != 0}
@@ -473,8 +497,11 @@ class Mutator:
                 values, tests = extremes.values, extremes.tests
             if not adds and not values:
                 continue
+            if place.extremes:
+                adds[VERSION] = 1
             if needed and change.new is not None:
-                work.check_sources(self.places, place.copies, change.entity, change.new, True, number)
+                copies = self.touched(work, place, change)
+                work.check_sources(self.places, copies, change.entity, change.new, True, number)
             do = "patch" if values else "add"
             work.edits.append(Edit(place.view.name, do, key, place.at, values, adds, tests=tests, row=number))
 
@@ -513,8 +540,12 @@ class Mutator:
         result: _Extremes,
         gained: Mapping[str, Any] | None,
     ) -> Proc[None]:
-        """Reads the rows of a group, and sets its minima and maxima anew if nobody has changed it since."""
+        """Reads the rows of a group, and sets its minima and maxima anew if none of them has changed since.
+
+        A change may leave the group as it is: 30 that becomes 40 below a maximum of 50. So each is counted.
+        """
         role = self.group_role(place)
+        (group,) = yield from entries_at(self.reader.executor.codec, place, [key], (VERSION,))
         (rows,) = yield from self.reader.pointing_at(change.entity, role, [key], work.world.now)
         entity = self.model.entities[change.entity]
         found = []
@@ -535,10 +566,12 @@ class Mutator:
                 values = [one[measure.name] for one in found if measure.name in one]
                 pick: Any = min if measure.how == "min" else max
                 result.values[measure.name] = pick(values, default=None)
-        result.tests = (Test(COUNT, "=", len([row for row in rows if place.keys(row)])),)
+        result.tests = (Test(VERSION, "=", group[VERSION] if group is not None else 0),)
 
     def group_role(self, place: Place) -> str:
         """The reference by which a view with minima or maxima is grouped."""
+        if all(measure.name != VERSION for measure, _ in place.measures):
+            raise DesignError(f"view '{place.view.name}' keeps a minimum or maximum without counting its changes")
         paths = tuple(part.path for part in place.key.parts)
         for role in self.model.entities[place.entity].roles.values():
             if not role.many and role.columns == paths:

@@ -194,6 +194,20 @@ class World:
             here = self.row(entity, key, new)
         return entity, key
 
+    def is_touched(self, entity: str, old: Mapping[str, Any], new: Mapping[str, Any], path: Path) -> bool:
+        """Whether a value comes from another row after the changes, or is another one, or its row comes or goes."""
+        for depth in range(1, len(path.roles) + 1):
+            before = self.behind(entity, old, path.roles[:depth], False)
+            after = self.behind(entity, new, path.roles[:depth], True)
+            if before != after:
+                return True
+            if before is None:
+                return False
+            was, will = self.changed.get(before, (None, None))
+            if (was is None) != (will is None):
+                return True
+        return bool(self.value(entity, old, path, False) != self.value(entity, new, path))
+
     def fetch(self, wanted: Iterable[tuple[str, Mapping[str, Any], tuple[str, ...], bool]]) -> Proc[None]:
         """Reads what stands behind chains of references of rows (entity, row, roles, new side), level by level."""
         chains = list(wanted)

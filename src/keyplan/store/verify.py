@@ -18,7 +18,7 @@ from keyplan.errors import DesignMismatchError, EngineError
 from keyplan.model.entity import EXPIRES
 from keyplan.plan.edits import Edit
 from keyplan.plan.steps import Search
-from keyplan.plan.view import COUNT
+from keyplan.plan.view import COUNT, VERSION
 from keyplan.store.apply import drift
 from keyplan.store.core import Core
 from keyplan.store.expiry import compile_alive, is_gone
@@ -291,6 +291,7 @@ class Verifier:
     def check_groups(self, place: Place, groups: dict[Key, dict[str, Any]]) -> Proc[None]:
         names = [str(part).removesuffix(" desc") for part in place.view.parts]
         kept = list(dict.fromkeys((COUNT, *(measure.name for measure, _ in place.measures))))
+        compared = [name for name in kept if name != VERSION]
         extremes = {measure.name for measure, _ in place.measures if measure.how in ("min", "max")}
         # A row that expires is not taken off a count: a directory of buckets may name some that are empty by now.
         lasting = self.core.model.entities[place.entity].ttl is not None
@@ -310,7 +311,7 @@ class Verifier:
                         edits.append(Edit(place.view.name, "delete", key, place.at))
                 elif lasting and row[COUNT] > wanted[COUNT]:
                     continue
-                elif any(not _equal(row[name], wanted.get(name), name in extremes) for name in kept):
+                elif any(not _equal(row[name], wanted.get(name), name in extremes) for name in compared):
                     self.result.note(place.view.name, "wrong", key)
                     edits.append(_put_group(place, key, wanted, kept))
             yield from self.mend(edits)

@@ -20,6 +20,7 @@ from keyplan.model.predicate import compile_condition
 from keyplan.model.values import add, truncate
 from keyplan.plan.design import Design
 from keyplan.plan.edits import Edit, Test
+from keyplan.plan.intents import INTENT_MODEL, INTENT_VIEW, INTENTS
 from keyplan.plan.steps import Search
 from keyplan.plan.view import COUNT, VERSION, View
 from keyplan.store.fold import plus
@@ -82,9 +83,10 @@ class MemoryReader(Reader):
 
 
 class MemoryCodec(Codec):
-    def __init__(self, model: Model, design: Design) -> None:
+    def __init__(self, model: Model, design: Design, most: int | None = None) -> None:
         self.model = model
-        self.design = design
+        self.views = {**design.views, INTENTS: INTENT_VIEW}
+        self.atomic_edits = most
 
     def reader(self, search: Search) -> Reader:
         return MemoryReader(self, search)
@@ -92,7 +94,8 @@ class MemoryCodec(Codec):
     def write(self, edits: Sequence[Edit]) -> Written:
         places = [(edit.view, edit.at, edit.key) for edit in edits]
         assert len(set(places)) == len(places), "two edits of one entry"
-        assert all(not self.design.views[edit.view].base for edit in edits), "an edit of a view that the engine keeps"
+        assert all(not self.views[edit.view].base for edit in edits), "an edit of a view that the engine keeps"
+        assert self.atomic_edits is None or len(edits) <= self.atomic_edits, "more edits than are possible at once"
         return Written(list(edits))
 
     def wrote(self, request: Written, reply: Reply) -> list[Row | None]:
@@ -112,9 +115,11 @@ class MemoryEngine:
 
     kinds: Mapping[str, Kind] = field(default_factory=lambda: KINDS)
     name: str = "memory"
+    most: int | None = None
+    """How many edits one request may have."""
 
     def codec(self, model: Model, design: Design) -> MemoryCodec:
-        return MemoryCodec(model, design)
+        return MemoryCodec(model, design, self.most)
 
     def inspect(self, model: Model, design: Design) -> Proc[Catalog]:
         return Catalog(lock="a design")
@@ -130,6 +135,7 @@ class MemoryPort:
     def __init__(self, model: Model, design: Design) -> None:
         self.model = model
         self.design = design
+        self.views = {**design.views, INTENTS: INTENT_VIEW}
         self.entries: dict[Where, dict[tuple[Any, ...], Row]] = {}
         self.values: dict[tuple[str, tuple[Any, ...]], Value] = {}
         """What packed views keep: one value per partition."""
@@ -155,6 +161,9 @@ class MemoryPort:
     def close(self) -> None:
         pass
 
+    def key(self, view: View, at: tuple[str, ...] = ()) -> Key:
+        return key_of(INTENT_MODEL if view is INTENT_VIEW else self.model, view, at)
+
     # Reading
 
     def read(self, request: Read) -> tuple[list[list[Row]], bool]:
@@ -173,7 +182,7 @@ class MemoryPort:
             return [pair for (name, _), value in self.values.items() if name == view.name for pair in value.entries]
         if not view.base:
             return list(self.entries.get((view.name, at), {}).items())
-        key = key_of(self.model, view)
+        key = self.key(view)
         result = []
         for entry in self.entries.get((view.base, ()), {}).values():
             if all(holds(self.model, view.entity, condition, entry) for condition in view.where):
@@ -181,8 +190,8 @@ class MemoryPort:
         return result
 
     def span(self, search: Search, span: Span) -> list[tuple[tuple[Any, ...], Row]]:
-        view = self.design.views[search.view]
-        key = key_of(self.model, view, search.at)
+        view = self.views[search.view]
+        key = self.key(view, search.at)
         fixed = (*span.partition, *span.prefix)
         if view.packed and span.partition:
             value = self.values.get((view.name, span.partition))
@@ -214,9 +223,9 @@ class MemoryPort:
         return found
 
     def row(self, search: Search, key: tuple[Any, ...], entry: Row) -> Row:
-        view = self.design.views[search.view]
+        view = self.views[search.view]
         row = {path: entry.get(path) for path in search.takes}
-        if VERSION in row:
+        if VERSION in row and not view.measures:
             row[VERSION] = self.versions.get((view.name, search.at, key[: len(view.parts)]))
         for part, value in zip(view.parts, key, strict=False):
             name = str(part).removesuffix(" desc")
@@ -227,7 +236,7 @@ class MemoryPort:
             width = len(key)
             inner = Search(view.name, at, takes=select.columns, along=select.roles)
             children = [(k, e) for k, e in self.place(view, at) if k[:width] == key]
-            parts = key_of(self.model, view, at).parts
+            parts = self.key(view, at).parts
             children.sort(key=cmp_to_key(lambda a, b, parts=parts: compare(parts, a[0], b[0])))
             row[role] = [self.row(inner, k, e) for k, e in children]
         return row
@@ -254,13 +263,13 @@ class MemoryPort:
 
     def cut(self, edit: Edit) -> None:
         """Of a subset that was written, leaves the first ones of the parent, and counts the change."""
-        view = self.design.views[edit.view]
+        view = self.views[edit.view]
         embed = view.embed_at(edit.at)
         if embed is None or embed.limit is None or edit.do == "check":
             return
         parent = edit.key[: len(view.parts)]
         here = self.entries[edit.view, edit.at]
-        parts = key_of(self.model, view, edit.at).parts
+        parts = self.key(view, edit.at).parts
         mine = [key for key in here if key[: len(parent)] == parent]
         mine.sort(key=cmp_to_key(lambda a, b: compare(parts, a, b)))
         for key in mine[embed.limit :]:
@@ -269,7 +278,7 @@ class MemoryPort:
         self.versions[where] = self.versions.get(where, 0) + 1
 
     def allowed(self, edit: Edit) -> bool:
-        view = self.design.views[edit.view]
+        view = self.views[edit.view]
         embed = view.embed_at(edit.at)
         if embed is not None and embed.limit is not None:
             assert edit.expect == "any", "a subset does not know which rows there are"
@@ -296,7 +305,7 @@ class MemoryPort:
         return compile_condition(None, test.op)(value, wanted)  # type: ignore[arg-type]
 
     def edit(self, number: int, edit: Edit) -> Row | None:
-        view = self.design.views[edit.view]
+        view = self.views[edit.view]
         if view.packed:
             here = self.unpacked(view, edit.key)
             returned = self.change(number, edit, view, here)
@@ -345,7 +354,7 @@ class MemoryPort:
                 return delta if value is None else min(value, delta) if how == "min" else max(value, delta)
             return plus(value or 0, delta)
         try:
-            entity = key_of(self.model, view, edit.at).entity
+            entity = self.key(view, edit.at).entity
             return add(self.model.entities[entity].columns[path].type, value, delta)
         except OverflowError as error:
             raise RangeError(str(error)) from None
