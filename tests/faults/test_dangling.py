@@ -102,8 +102,8 @@ USERS = ("join", "save", "rename", "leave")
 def cases() -> Iterator[Case]:
     """One other write, at any point; and two, of which the second is one of the user or of another post.
 
-    A post that began to copy while its user was being written, and goes before that write has looked for it, may leave
-    an entry behind in a view by the copied value. That is known, and no matter of rows that point at nothing.
+    A post that began to copy while its user was being written, and goes before that write has looked for it, waits for
+    that write, which here is held up until the post has gone. `test_interleaved` lets both go on.
     """
     there = list(product((False, True), repeat=2))
     for state, name, other, at in product(there, STEPS, STEPS, ROUNDS):

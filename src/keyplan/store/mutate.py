@@ -324,8 +324,8 @@ class Mutator:
     def touched(self, work: Work, place: Place, change: RowChange) -> tuple[Path, ...]:
         """The copies that come from elsewhere from now on, or are others: these are written whatever an entry holds.
 
-        What it holds was not read. Usually it is what the row behind says; but if that has changed just now, whoever
-        did it may have this entry yet to do.
+        What it holds was not read, but for its key. Usually it is what the row behind says; but if that has changed
+        just now, whoever did it may have this entry yet to do.
         """
         if change.old is None or change.new is None:
             return place.copies
@@ -352,7 +352,7 @@ class Mutator:
             values = {path: value for path, value in change.sets.items() if path in place.holds}
             adds = {path: value for path, value in change.adds.items() if path in place.holds}
         else:
-            anyway = {*place.lasting, *map(str, again)}
+            anyway = {*place.lasting, *map(str, again)}.difference(place.keyed)
             values = {path: value for path, value in entry.items() if old.get(path) != value or path in anyway}
             # A sum that nothing else depends on is left to the engine, so that concurrent ones do not collide.
             adds = {path: value for path, value in change.adds.items() if path in values and self.is_free(change, path)}

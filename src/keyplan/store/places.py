@@ -67,6 +67,13 @@ class Place:
         """Paths that the engine's own views over this one compose their keys of."""
         return frozenset().union(*self.composed)
 
+    @cached_property
+    def keyed(self) -> frozenset[str]:
+        """Paths whose values are in the key as they are."""
+        return frozenset(
+            part.path for part in self.key.parts if part.cut is None and part.ways == 1 and part.gaps is None
+        )
+
     def keys(self, row: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """The keys of the entries that a row has here."""
         if self.where is not None and not self.where(row):

@@ -15,9 +15,10 @@ from tests.naive import Extras, naive_design
 from tests.strategies.programs import Clock
 from tests.unit.store.memory import MemoryEngine, MemoryPort
 
-ORDERS = int(os.environ.get("KEYPLAN_ORDERS", "40"))
+ORDERS = int(os.environ.get("KEYPLAN_ORDERS", "15"))
 WRITERS, EACH = 3, 10
 MODEL = market.model()
+pytestmark = pytest.mark.thorough
 DESIGNS = {
     "copies": Extras(copies=True, copied_keys=True, dangling=True),
     "counters": Extras(counters=True, computed=True),
