@@ -15,6 +15,8 @@ import pytest
 
 from keyplan.engines.dynamodb.credentials import Access, Credentials
 from keyplan.engines.dynamodb.faults import ConditionError, ContendedError, MissingTableError, OversizeError
+from keyplan.engines.dynamodb.operations import Request
+from keyplan.engines.dynamodb.port import DynamoDBPort
 from keyplan.engines.dynamodb.transport import AsyncTransport, Call, Transport
 from keyplan.errors import (
     AccessError,
@@ -395,6 +397,32 @@ def test_a_failing_service(connect: Any) -> None:
         for operation in ("GetItem", "UpdateItem", "Query"):
             with pytest.raises(UnavailableError):
                 transport.send(operation, {})
+
+
+@pytest.mark.parametrize(
+    ("request_", "statuses", "sent", "found"),
+    [
+        (Request("GetItem", {}), [500, 503, 200], 3, dict),
+        (Request("GetItem", {}), [500] * 9, 4, UnavailableError),
+        (Request("PutItem", {}), [500, 200], 2, dict),
+        (Request("PutItem", {}), [500] * 9, 4, UncertainError),
+        (Request("UpdateItem", {}, repeatable=False), [503, 200], 2, dict),
+        (Request("UpdateItem", {}, repeatable=False), [503, 500, 200], 2, UncertainError),
+        (Request("UpdateItem", {}, repeatable=False), [503] * 9, 4, UnavailableError),
+    ],
+)
+def test_what_the_service_fails_at_is_sent_again(
+    monkeypatch: pytest.MonkeyPatch, request_: Request, statuses: list[int], sent: int, found: type
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "local")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "local")
+    acts = [Act(200, {}) if status == 200 else error("Failed", status=status) for status in statuses]
+    with FaultyServer(acts) as faulty:
+        port = DynamoDBPort(f"dynamodb://table?endpoint={faulty.url}&region=eu-west-1")
+        (reply,) = port.send([request_])
+        port.close()
+        assert isinstance(reply, found)
+        assert len(faulty.requests) == sent
 
 
 def test_closing_twice_is_fine() -> None:

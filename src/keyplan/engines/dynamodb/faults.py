@@ -68,6 +68,14 @@ class RefusedError(EngineError):
         self.code = code
 
 
+class FailedError(UnavailableError):
+    """The service failed at a request that can be sent again; `done` says whether it may have done it all the same."""
+
+    def __init__(self, message: str, *, done: bool) -> None:
+        super().__init__(message)
+        self.done = done
+
+
 class ClockError(AccessError):
     """The signature's time is too far from the server's."""
 
@@ -144,7 +152,7 @@ def translate(status: int, body: bytes, operation: str, *, repeatable: bool) -> 
     if status >= 500:
         # AWS: a write that is answered with 500 may have been done; 503 means that it was not.
         if status == 503 or repeatable:
-            return UnavailableError(f"{where}: the service failed with {status} {code}".rstrip())
+            return FailedError(f"{where}: the service failed with {status} {code}".rstrip(), done=status != 503)
         return UncertainError(f"{where}: the service failed with {status} {code}; the write may have been done")
     return RefusedError(f"{where}: {_sentence(said, code)} ({code or status})", code=code)
 

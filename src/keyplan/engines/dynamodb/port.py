@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from keyplan.engines.base import Reply, Round
 from keyplan.engines.dynamodb.credentials import parse_url, resolve
-from keyplan.engines.dynamodb.faults import ConditionError, RefusedError
+from keyplan.engines.dynamodb.faults import ConditionError, FailedError, RefusedError
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.engines.dynamodb.transport import READS, AsyncTransport, Call, Transport
 from keyplan.engines.dynamodb.wire import LostReplyError
@@ -27,7 +27,7 @@ Calls = Generator["list[Call] | float", "list[Any]", T]
 """Yields calls to be sent at once, or seconds to wait; is sent the replies."""
 
 REPEATS = 3
-"""How often a request whose reply was lost is sent again."""
+"""How often a request whose reply was lost, or that the service failed at, is sent again."""
 BULK_SECONDS = 30.0
 """How long a bulk write may wait for capacity."""
 IN_FLIGHT = 32
@@ -64,18 +64,19 @@ def _send(requests: Sequence[Request], table: str) -> Calls[list[Reply]]:
 
 
 def _is_lost(reply: Any) -> bool:
-    return isinstance(reply, UnavailableError) and isinstance(reply.__cause__, LostReplyError)
+    lost = isinstance(reply, UnavailableError) and isinstance(reply.__cause__, LostReplyError)
+    return lost or isinstance(reply, FailedError)
 
 
 def _again(call: Call) -> Calls[Any]:
-    """Repeats a call that may be repeated and whose reply was lost."""
+    """Repeats a call that may be repeated, and whose reply was lost or that the service failed at."""
     reply: Any = None
     for attempt in range(REPEATS):
         yield 0.05 * 2**attempt * (0.5 + random.random())
         (reply,) = yield [call]
         if not _is_lost(reply):
             return reply
-    if call.operation in READS:
+    if call.operation in READS or (isinstance(reply, FailedError) and not reply.done):
         return reply
     return UncertainError(f"{reply}; the write may or may not have been done")
 
