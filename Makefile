@@ -55,7 +55,7 @@ check: lint
 	KEYPLAN_PROGRAMS=20 KEYPLAN_DESIGNS=3 $(BIN)/pytest -q -n $(JOBS) --engine sqlite -m "not thorough" --hypothesis-profile quick $(QUICK)
 
 test: $(VENV)/dev.stamp $(VENV)/engines.stamp
-	$(BIN)/pytest -n $(JOBS) $(if $(ENGINE),--engine $(ENGINE))
+	$(BIN)/pytest -n $(JOBS) --dist worksteal $(if $(ENGINE),--engine $(ENGINE))
 
 soak: $(VENV)/dev.stamp $(VENV)/engines.stamp
 	KEYPLAN_RANDOM=1 KEYPLAN_PROGRAMS=$(or $(PROGRAMS),5000) $(BIN)/pytest --timeout 0 tests/conformance $(if $(ENGINE),--engine $(ENGINE))

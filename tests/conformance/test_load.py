@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from keyplan.errors import ArgumentError, ConflictError
+from keyplan.store import load
 from tests.conformance.conftest import Both
 from tests.conformance.pair import NOON, Pair
 
@@ -96,21 +97,25 @@ def test_no_rows(both: Both) -> None:
     assert both(MODEL).store.load([]) == 0
 
 
-def test_an_interrupted_load_goes_on(both: Both) -> None:
+def test_an_interrupted_load_goes_on(both: Both, size: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a batch of the usual size in one design, and after a small one in the others."""
+    batch = load.BULK if size == "small" else 500
+    monkeypatch.setattr(load, "BULK", batch)
     pair = both(MODEL)
     told = [0]
 
     def interrupted() -> Iterator[tuple[str, dict[str, Any]]]:
-        for number, row in enumerate(rows(2700)):
-            if number == 5200:
+        for number, row in enumerate(rows(batch)):
+            if number == batch + 200:
                 raise KeyboardInterrupt
             yield row
 
     with pytest.raises(KeyboardInterrupt):
         pair.store.load(interrupted(), progress=told.append)
-    assert 0 < told[-1] <= 5200
-    assert pair.store.load(rows(2700), done=told[-1]) == 5400 - told[-1]
-    pair.database.load(rows(2700))
+    assert 0 < told[-1] <= batch + 200
+    most = batch // 2 + 200
+    assert pair.store.load(rows(most), done=told[-1]) == 2 * most - told[-1]
+    pair.database.load(rows(most))
     asked(pair)
 
 

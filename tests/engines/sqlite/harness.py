@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from tests.engines import harness
+from tests.engines import harness, memory
 
 
 class Harness(harness.Harness):
@@ -21,7 +21,7 @@ class Harness(harness.Harness):
         self._numbers = itertools.count()
 
     def start(self) -> None:
-        self._directory = Path(tempfile.mkdtemp(prefix="keyplan-sqlite-"))
+        self._directory = Path(tempfile.mkdtemp(prefix="keyplan-sqlite-", dir=memory.directory(1)))
 
     def stop(self) -> None:
         if self._directory is not None:
