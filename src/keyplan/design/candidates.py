@@ -13,7 +13,7 @@ from functools import partial
 from itertools import combinations, islice, product
 
 from keyplan.design.computed import is_holdable, is_keyable
-from keyplan.design.counters import counters, finer
+from keyplan.design.counters import counters, finer, shared
 from keyplan.design.match import PRESENCE, match
 from keyplan.design.needs import Need, held_paths, select_paths
 from keyplan.design.statistics import CUT_SECONDS, Statistics
@@ -73,6 +73,7 @@ class Candidates:
             for shape in shapes:
                 self._contents(shape, wants)
             kept = [view for need in wants for view in counters(self.model, self.own, need)]
+            kept += shared(kept)
             for view in (*kept, *finer(kept)):
                 self._add(view)
         return list(self.views.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import permutations
+from itertools import combinations, permutations
 
 from keyplan.design.match import PRESENCE
 from keyplan.design.needs import FoldSpec, Need
@@ -29,14 +29,32 @@ def counters(model: Model, kinds: Sequence[Kind], need: Need) -> Iterator[View]:
             yield View("", need.entity, kind.name, partition, sort, (), measures=measures)
 
 
+def shared(kept: Sequence[View]) -> list[View]:
+    """Groups under one key that answer several aggregates: all of them, and any two."""
+    found: dict[View, None] = {}
+    by_key: dict[View, list[View]] = {}
+    for view in dict.fromkeys(kept):
+        by_key.setdefault(replace(view, measures=()), []).append(view)
+    for some in by_key.values():
+        for views in (some, *combinations(some, 2)):
+            if len(views) > 1:
+                found[replace(views[0], measures=_all_measures(views))] = None
+    return list(found)
+
+
 def finer(kept: Sequence[View]) -> Iterator[View]:
     """Groups that answer two aggregates: those of the finer one, in the partitions of the coarser one, which adds
     them up. The open tasks of a project by state are its tasks, too."""
     for coarse, fine in permutations(kept, 2):
         if coarse.kind == fine.kind and set(coarse.parts) < set(fine.parts) and coarse.partition:
             sort = (*coarse.sort, *(part for part in fine.parts if part not in coarse.parts))
-            measures = {measure.name: measure for measure in (*coarse.measures, *fine.measures)}
-            yield replace(coarse, sort=sort, measures=tuple(measures.values()))
+            measures = _all_measures((coarse, fine))
+            if all(measure.how not in ("min", "max") for measure in measures):  # these are by one reference alone
+                yield replace(coarse, sort=sort, measures=measures)
+
+
+def _all_measures(views: Iterable[View]) -> tuple[Measure, ...]:
+    return tuple({measure.name: measure for view in views for measure in view.measures}.values())
 
 
 def _can_be_kept(model: Model, need: Need, fold: FoldSpec) -> bool:

@@ -6,6 +6,7 @@ import pytest
 
 from keyplan.design import design
 from keyplan.engines import get_engine
+from keyplan.model.load import parse_model
 from keyplan.model.model import Model
 from keyplan.plan.steps import Fold, Search
 from tests.unit.design.nouns import model_of
@@ -66,3 +67,34 @@ def test_revenue_by_whole_days_is_read_from_a_counter(engine: str) -> None:
     dearer = design(revenue("order.created_at >= ago('30d')"), get_engine(engine))
     assert not any(one.measures for one in dearer.views.values())
     assert found.objective.value < 0.7 * dearer.objective.value
+
+
+AGGREGATES = """
+keyplan: 1
+name: sums
+entities:
+  User: { count: 1M, fields: { uid: "int, key" } }
+  Order:
+    count: 50M
+    fields: { oid: "uuid, key", user: "User, as orders", total: int, parts: int, status: "enum(a, b)" }
+patterns:
+  total: { sum: Order.total, where: "user = :user", rate: 5k/s }
+  parts: { sum: Order.parts, where: "user = :user", rate: 5k/s }
+  largest: { max: Order.total, where: "user = :user", rate: 5k/s }
+  by_status: { count: Order, where: "user = :user and status = :status", rate: 5k/s }
+writes:
+  place: { create: Order, rate: 10/s }
+  drop: { delete: Order, where: "oid = :oid", rate: 1/s }
+"""
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "mongodb"])
+def test_aggregates_of_the_same_groups_share_them(engine: str) -> None:
+    """But a greatest value stands by its reference alone, where the next one can be looked for."""
+    found = design(parse_model(AGGREGATES), get_engine(engine))
+    kept = [view for view in found.views.values() if view.measures]
+    with_largest = [view for view in kept if any(measure.how == "max" for measure in view.measures)]
+    assert [[part.path for part in view.parts] for view in with_largest] == [["user"]]
+    names = {measure.name for measure in with_largest[0].measures}
+    assert {"max(total)", "sum(total)", "sum(parts)"} <= names
+    assert len(kept) == 2
