@@ -478,7 +478,8 @@ class Maintenance:
             found = self._followers(write, effect, view.entity, chain)
             if found is None:
                 continue
-            demands, rows = found
+            demands, rows, between = found
+            yield from self._passed(view, facts, between)
             keyed = {part.path for part in view.parts}
             prefix = ".".join(chain) + "."
             moved = any(prefix + column in keyed for column in changed)
@@ -523,7 +524,8 @@ class Maintenance:
             found = self._followers(write, effect, embed.entity, chain)
             if found is None:
                 continue
-            demands, rows = found
+            demands, rows, between = found
+            yield from self._passed(view, facts, between)
             # A subset does not know whom its rows refer to by now: their homes are asked.
             checks = rows if embed.limit is not None else 0.0
             size = self._size(view, facts, at)
@@ -541,10 +543,10 @@ class Maintenance:
 
     def _followers(
         self, write: Write, effect: Effect, entity: str, chain: tuple[str, ...]
-    ) -> tuple[list[Demand], float] | None:
-        """The lookups of the rows that copy through a chain of references, and how many there are; None if they are
-        deleted by the same call."""
-        rows = effect.times
+    ) -> tuple[list[Demand], float, float] | None:
+        """The lookups of the rows that copy through a chain of references, how many there are, and how many rows that
+        may point elsewhere are between them and the changed one; None if they are deleted by the same call."""
+        rows, between = effect.times, 0.0
         demands = []
         steps = []
         for role in chain:
@@ -558,7 +560,17 @@ class Maintenance:
             target = self.model.entities[owner].roles[role].entity
             share = self.statistics.present(owner, self.model.entities[owner].roles[role].columns[0])
             rows *= self.statistics.rows(owner) * share / max(1.0, self.statistics.rows(target))
-        return demands, rows
+            if (owner, role) != steps[0] and self._changing[owner] & set(
+                self.model.entities[owner].roles[role].columns
+            ):
+                between += rows
+        return demands, rows, between
+
+    def _passed(self, view: View, facts: ViewFacts, between: float) -> Iterator[Upkeep]:
+        """The checks that rows between a value and those that repeat it still point there."""
+        if between and self.costs.transactional:
+            work = TouchWork(view, facts, checks=between)
+            yield Upkeep(work, self.costs.touch(work), between)
 
     def _most_followers(self, effect: Effect, entity: str, chain: tuple[str, ...]) -> float:
         """The most rows that copy through a chain of references from what a call changes, by the `max` of each."""
