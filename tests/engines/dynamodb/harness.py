@@ -13,9 +13,16 @@ from types import MappingProxyType
 
 from keyplan.engines.dynamodb.credentials import Address, resolve
 from keyplan.engines.dynamodb.faults import MissingTableError, RefusedError
+from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK
 from keyplan.engines.dynamodb.transport import Transport
 from tests.engines import harness
 from tests.engines.dynamodb.server import Server
+
+BATCH = 25
+"""Deletes in one request, at most (AWS, quotas of BatchWriteItem)."""
+
+MOST_ITEMS = 500
+"""Of a table with more of them, a new one is made as quickly as they are deleted."""
 
 PROVISIONED_TABLES = 4
 """How many tables may keep the capacity that their design gave them."""
@@ -59,9 +66,41 @@ class Harness(harness.Harness):
 
     def url(self) -> str:
         if len(self._tables) >= PROVISIONED_TABLES:
-            self._release(self._tables.pop(0))
+            oldest = self._tables.pop(0)
+            self.forget(self._url_of(oldest))
+            self._release(oldest)
         self._tables.append(f"test-{os.getpid()}-{next(self._numbers)}")
-        return f"dynamodb://{self._tables[-1]}?region=us-east-1&endpoint={self._endpoint}"
+        return self._url_of(self._tables[-1])
+
+    def _url_of(self, table: str) -> str:
+        return f"dynamodb://{table}?region=us-east-1&endpoint={self._endpoint}"
+
+    def empty(self, url: str) -> bool:
+        """Deletes every item but the record of the design; only of a small table that still has its capacity."""
+        table = url.removeprefix("dynamodb://").partition("?")[0]
+        if table not in self._tables:
+            return False
+        transport = Transport(resolve(Address(table, endpoint=self._endpoint)))
+        scan = {
+            "TableName": table,
+            "ConsistentRead": True,
+            "ProjectionExpression": "#pk, #sk",
+            "ExpressionAttributeNames": {"#pk": PK, "#sk": SK},
+        }
+        page = transport.send("Scan", {**scan, "Limit": MOST_ITEMS})
+        items = page["Items"]
+        if "LastEvaluatedKey" in page:
+            transport.close()
+            return False
+        gone = [key for key in items if not (key[PK] == {"S": RECORD_TAG} and key[SK]["S"].startswith("DESIGN#"))]
+        for at in range(0, len(gone), BATCH):
+            deletes = [{"DeleteRequest": {"Key": key}} for key in gone[at : at + BATCH]]
+            reply = transport.send("BatchWriteItem", {"RequestItems": {table: deletes}})
+            assert not reply.get("UnprocessedItems")
+        transport.close()
+        # What was used last is released last.
+        self._tables.sort(key=table.__eq__)
+        return True
 
     def _release(self, table: str) -> None:
         """Has a table paid by request: capacity is limited per account, by DynamoDB Local too."""
