@@ -75,8 +75,9 @@ class ComputedColumns:
             else:
                 by_row[place] = RowChange(*place, row, dict(row), label, expect="present", derived=True)
                 found.changes.append(by_row[place])
+        known = [change for change in changes if change.derived]  # their values were looked up just now, by `again`
         for change in by_row.values():
-            if change.new is None or change.blind or change.follows:
+            if change.new is None or change.blind or change.follows or any(change is one for one in known):
                 continue
             for kept in self.places.kept[change.entity]:
                 balance = balances.get((kept, change.key))
