@@ -42,9 +42,6 @@ about 0.3 GB from the start, half of it space that is set aside for its journal.
 START_SECONDS = 90.0
 TRANSACTION_SECONDS = 10
 """A sixth of MongoDB's default: what a killed process has begun keeps others from the same documents for so long."""
-NOOP_SECONDS = 1
-"""A tenth of MongoDB's default. A read of a session waits for the last time that its client has heard of; if no write
-has that time, and nobody else writes, it waits for the server's next empty one."""
 ELECTION_MS = 5_000
 """Half of MongoDB's default: a test that kills the primary waits this long. Less, and a busy machine votes in vain."""
 
@@ -69,7 +66,6 @@ class Server:
         self._parameters = {
             "diagnosticDataCollectionEnabled": "false",
             "transactionLifetimeLimitSeconds": str(TRANSACTION_SECONDS),
-            "periodicNoopIntervalSecs": str(NOOP_SECONDS),
             **(parameters or {}),
         }
         self._directory: Path | None = None

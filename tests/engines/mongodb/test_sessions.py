@@ -79,6 +79,19 @@ def test_a_session_reads_its_own_writes_wherever_it_reads(listened: tuple[keypla
     assert preferences == {"secondaryPreferred"}
 
 
+def test_a_session_waits_for_nothing_that_nobody_wrote(listened: tuple[keyplan.Store, Listener]) -> None:
+    """Otherwise, on a server that has nothing else to do, a read waits for its next empty write, ten seconds."""
+    store, listener = listened
+    client = store._port._link.client  # type: ignore[attr-defined]
+    for number in range(5):
+        store.both(make={"name": f"b{number}"}, note={"text": "x"})
+        written = client.admin.command("replSetGetStatus")["optimes"]["appliedOpTime"]["ts"]
+        store.counter(name=f"b{number}", consistency="session")
+        assert listener.finds[-1]["readConcern"]["afterClusterTime"] <= written
+    store.load([("Counter", {"name": f"c{number}"}) for number in range(3)])
+    assert [row["name"] for row in store.several(start="c", consistency="session")] == ["c0", "c1", "c2"]
+
+
 def test_a_strong_read_asks_the_primary(listened: tuple[keyplan.Store, Listener]) -> None:
     store, listener = listened
     store.make(name="a", value=5)

@@ -85,7 +85,7 @@ def _find(link: Link, request: Find) -> Calls:
         collection = link.reading(request.collection, bool(request.strong))
     if request.limit == 1 and request.sort is None and request.hint is None:
         document = yield lambda: collection.find_one(request.filter, request.projection, session=session)
-        yield from _ended(session)
+        yield from _ended(link, session)
         return Found([] if document is None else [document])
     size = min(request.limit or request.chunk, request.chunk)
     cursor = collection.find(
@@ -99,13 +99,14 @@ def _find(link: Link, request: Find) -> Calls:
     )
     found = yield from _chunk(cursor, request.chunk)
     if found.cursor is None:  # otherwise the cursor needs it, and it ends with it
-        yield from _ended(session)
+        yield from _ended(link, session)
     return found
 
 
-def _ended(session: Any) -> Calls:
+def _ended(link: Link, session: Any) -> Calls:
     if session is not None:
-        yield lambda: session.end_session()
+        link.note(session.operation_time)
+        yield from _quietly(lambda: session.end_session())
 
 
 def _chunk(cursor: Any, size: int) -> Calls:
@@ -186,21 +187,27 @@ def _has_label(error: BaseException, label: str) -> bool:
 
 
 def _alone(link: Link, request: WriteRequest) -> Calls:
+    session = yield lambda: link.session()
     replies: list[Any] = []
-    for step in request.steps:
-        if not step.cleans:
-            replies.append((yield from _step(link, step, None)))
-            continue
-        replies.append(None)
-        try:
-            yield from _step(link, step, None)
-        except (_RefusedError, *ERRORS):
-            pass  # an empty document stays behind, which nobody sees
+    try:
+        for step in request.steps:
+            if not step.cleans:
+                replies.append((yield from _step(link, step, session)))
+                continue
+            replies.append(None)
+            try:
+                yield from _step(link, step, session)
+            except (_RefusedError, *ERRORS):
+                pass  # an empty document stays behind, which nobody sees
+    except Exception:
+        yield from _ended(link, session)
+        raise
+    yield from _ended(link, session)
     return replies
 
 
 def _transaction(link: Link, request: WriteRequest) -> Calls:
-    session = yield lambda: link.client.start_session(causal_consistency=False)
+    session = yield lambda: link.session()
     try:
         yield lambda: session.start_transaction(ReadConcern("snapshot"), link.concern, ReadPreference.PRIMARY)
         replies = yield from _together(link, request.steps, session)
@@ -209,7 +216,7 @@ def _transaction(link: Link, request: WriteRequest) -> Calls:
         # Ends the transaction too. A generator that is thrown away cannot yield: then the driver does it.
         yield from _quietly(lambda: session.end_session())
         raise
-    yield from _quietly(lambda: session.end_session())
+    yield from _ended(link, session)
     return replies
 
 
@@ -330,12 +337,12 @@ def _operation(collection: Any, step: Step, session: Any) -> Calls:
 
 def _absent(collection: Any, step: Step, session: Any) -> Calls:
     """Sees that nothing is there, in a way that meets with whoever puts something there before the commit."""
-    if session is None:
-        document = yield lambda: collection.find_one({ID: step.id})
+    if not session.in_transaction:
+        document = yield lambda: collection.find_one({ID: step.id}, session=session)
         if document is None:
             return True, None
         if step.conditions:
-            document = yield lambda: collection.find_one(step.filter)
+            document = yield lambda: collection.find_one(step.filter, session=session)
             if document is not None:
                 return True, None
         raise _RefusedError(step)
@@ -350,6 +357,17 @@ def _absent(collection: Any, step: Step, session: Any) -> Calls:
 
 def _bulk(link: Link, request: BulkRequest) -> Calls:
     """Writes many documents; all of it can be repeated, so that lost replies do no harm."""
+    session = yield lambda: link.session()
+    try:
+        found = yield from _in_bulk(link, request, session)
+    except Exception:
+        yield from _ended(link, session)
+        raise
+    yield from _ended(link, session)
+    return found
+
+
+def _in_bulk(link: Link, request: BulkRequest, session: Any) -> Calls:
     collection = link.writing(request.collection)
     fresh: list[Document] = list(request.fresh)
     instead = [_bulk_write(one) for one in request.instead]
@@ -362,7 +380,7 @@ def _bulk(link: Link, request: BulkRequest) -> Calls:
             if fresh:
                 documents, fresh = fresh, []
                 try:
-                    yield lambda: collection.insert_many(documents, ordered=False)  # noqa: B023
+                    yield lambda: collection.insert_many(documents, ordered=False, session=session)  # noqa: B023
                 except BulkWriteError as error:
                     errors = _bulk_errors(error, request)
                     if isinstance(errors, KeyplanError):
@@ -373,7 +391,7 @@ def _bulk(link: Link, request: BulkRequest) -> Calls:
                     raise
             if writes:
                 try:
-                    yield lambda: collection.bulk_write(writes, ordered=False)  # noqa: B023
+                    yield lambda: collection.bulk_write(writes, ordered=False, session=session)  # noqa: B023
                 except BulkWriteError as error:
                     errors = _bulk_errors(error, request)
                     if isinstance(errors, KeyplanError):
@@ -444,7 +462,9 @@ class MongoPort:
 
     def _page(self, request: Find) -> Reply:
         try:
-            found = self._link.page(request)["cursor"]
+            reply = self._link.page(request)
+            self._link.note(reply.get("operationTime"))
+            found = reply["cursor"]
             if not found["id"]:
                 return Found(found["firstBatch"])
             self._link.database.command(leftover(request, found["id"]))
@@ -503,7 +523,9 @@ class MongoAsyncPort:
 
     async def _page(self, request: Find) -> Reply:
         try:
-            found = (await self._link.page(request))["cursor"]
+            reply = await self._link.page(request)
+            self._link.note(reply.get("operationTime"))
+            found = reply["cursor"]
             if not found["id"]:
                 return Found(found["firstBatch"])
             await self._link.database.command(leftover(request, found["id"]))

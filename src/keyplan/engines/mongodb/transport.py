@@ -90,6 +90,17 @@ def codec_options() -> CodecOptions[Any]:
     )
 
 
+class Seen:
+    """The time of the last operation that a client knows the outcome of; shared by the links of one client."""
+
+    def __init__(self) -> None:
+        self.last: Any = None
+
+    def note(self, moment: Any) -> None:
+        if moment is not None and (self.last is None or moment > self.last):
+            self.last = moment
+
+
 class Link:
     """A client of either colour, and the collections it reads and writes."""
 
@@ -116,6 +127,7 @@ class Link:
         except (PyMongoError, ValueError, TypeError, UserWarning) as error:
             raise ArgumentError(f"{self.where}: {error}") from None
         self._name = name
+        self._seen = Seen()
         self._ask(self.client.write_concern.document, self.client.read_concern.level)
 
     def _ask(self, concern: Document, level: str | None) -> None:
@@ -160,13 +172,22 @@ class Link:
         )
         return made
 
+    def session(self) -> Any:
+        """A session whose last time is noted by `note`."""
+        return self.client.start_session(causal_consistency=False)
+
+    def note(self, moment: Any) -> None:
+        """Takes notice of the time of an operation: reads of the session see what was there then."""
+        self._seen.note(moment)
+
     def following(self, name: str) -> tuple[Any, Any]:
-        """A collection that may be read on any node, and a session behind everything that this client knows of."""
+        """A collection that may be read on any node, and a session behind all that this client has written or seen.
+
+        Not behind the time of the cluster, which may be ahead of every write: then a read would wait for the next one.
+        """
         session = self.client.start_session(causal_consistency=True)
-        seen = self.client._topology.max_cluster_time()
-        if seen is not None:
-            session.advance_cluster_time(seen)
-            session.advance_operation_time(seen["clusterTime"])
+        if self._seen.last is not None:
+            session.advance_operation_time(self._seen.last)
         collection = self._following.get(name)
         if collection is None:
             collection = self._following[name] = self.database.get_collection(
