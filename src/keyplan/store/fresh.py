@@ -116,7 +116,7 @@ class _Compiled:
         exact = place is mutator.places.exact(place.entity)
         self.guard = place.view.unique and not place.home
         self.expect = "absent" if exact or self.guard else "any"
-        self.hows = {name: mutator.how(place, name) for name in _measure_names(place)}
+        self.hows = {name: mutator.groups.how(place, name) for name in _measure_names(place)}
         self.parts = tuple(part.path for part in place.key.parts) if self.plain else ()
 
     def puts(self, rows: Sequence[Row], world: World) -> Puts:

@@ -311,7 +311,7 @@ def _create(loading: Loading, entity: str, rows: list[Row], now: datetime) -> Pr
         raise reply if str(reply).startswith(label) else type(reply)(f"{label}: {reply}")
     following = yield from fresh.followers(rows, label, World(core.model, core.reader, now))
     if following:
-        yield from core.writer.catch_up(Batch([], fresh.changes(rows, label), {}), now)
+        yield from core.writer.afterwards.catch_up(Batch([], fresh.changes(rows, label), {}), now)
     return True
 
 
@@ -319,7 +319,7 @@ def put_all(core: Core, jobs: list[Put], now: Any) -> Proc[None]:
     """Puts rows in the engine's bulk form."""
     edits: list[Edit] = []
     for number, job in enumerate(jobs):
-        core.writer.complete(_NOTHING_READ, job.new, now)
+        core.writer.row_changes.complete(_NOTHING_READ, job.new, now)
         for place in core.places.of[job.entity.name]:
             for key in place.keys(job.new.values):
                 edits.append(Edit(place.view.name, "put", key, place.at, place.entry(job.new.values), row=number))

@@ -9,25 +9,24 @@ one atomic request either sees the world as it was read, or is refused and worke
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
 from keyplan.engines.base import Proc
-from keyplan.errors import ConflictError, DesignError, RangeError
+from keyplan.errors import ConflictError, RangeError
 from keyplan.model.model import Model
 from keyplan.model.pattern import Path
 from keyplan.model.values import add
 from keyplan.plan.edits import Edit, Test
-from keyplan.plan.view import COUNT, VERSION
 from keyplan.store.changes import Batch, RowChange, Work, differing_columns, merged
 from keyplan.store.computed import ComputedColumns, Derived
 from keyplan.store.dangling import dangling_edits, needs_target
-from keyplan.store.fold import minus, plus
+from keyplan.store.groups import Groups
 from keyplan.store.places import Place, Places, Watch
 from keyplan.store.pump import gather
-from keyplan.store.rows import Key, Row, RowReader, World, entries_at
+from keyplan.store.rows import Key, Row, RowReader, World
 from keyplan.store.subsets import Subsets
 
 
@@ -40,15 +39,8 @@ class Mutator:
         self.reader = reader
         self.computed = ComputedColumns(model, places, reader)
         self.subsets = Subsets(model, places, reader)
-        self.extreme_names: dict[tuple[str, str], str] = {}
-        """(view, measure) to min or max, for those that are extended and not added to."""
-        for found in places.of.values():
-            for place in found:
-                for measure, _ in place.measures:
-                    if measure.how in ("min", "max"):
-                        self.extreme_names[place.view.name, measure.name] = measure.how
-                if place.extremes:
-                    self.group_role(place)
+        self.groups = Groups(self)
+        self.extreme_names = self.groups.extreme_names
 
     # What a write has to read
 
@@ -257,7 +249,7 @@ class Mutator:
             tests = self.tests_for(change, deciding)
         for place in touched:
             if place.measures:
-                yield from self.edit_groups(work, number, change, place)
+                yield from self.groups.edit_groups(work, number, change, place)
             elif place.dangling:
                 for edit in dangling_edits(self.places, work, number, change, place):
                     work.edits.append(self.guarded(edit, change, place, tests, work.world.now))
@@ -466,124 +458,3 @@ class Mutator:
                 row=number,
             )
         )
-
-    # Counters
-
-    def edit_groups(self, work: Work, number: int, change: RowChange, place: Place) -> Proc[None]:
-        """What a row adds to the groups it joins, stays in and leaves."""
-        needed = self.copies_needed(place, change)
-        amounts: dict[Key, dict[str, Any]] = {}
-        lost: dict[Key, dict[str, Any]] = {}
-        gained: dict[Key, dict[str, Any]] = {}
-        for row, sign, side in (
-            (self.row_for(work, place, change, False, needed), -1, lost),
-            (self.row_for(work, place, change, True, needed), 1, gained),
-        ):
-            for key in place.keys(row) if row is not None else ():
-                assert row is not None
-                found = place.amounts(row)
-                side[key] = found
-                sums = amounts.setdefault(key, {})
-                for name, value in found.items():
-                    if name != VERSION and self.how(place, name) in ("count", "sum"):
-                        sums[name] = plus(sums.get(name, 0), value if sign > 0 else minus(value))
-        for key, sums in amounts.items():
-            adds = {name: value for name, value in sums.items() if value != 0}
-            values: dict[str, Any] = {}
-            tests: tuple[Test, ...] = ()
-            if place.extremes:
-                extremes = yield from self.extremes(work, change, place, key, lost.get(key), gained.get(key))
-                adds |= extremes.adds
-                values, tests = extremes.values, extremes.tests
-            if not adds and not values:
-                continue
-            if place.extremes:
-                adds[VERSION] = 1
-            if needed and change.new is not None:
-                copies = self.touched(work, place, change)
-                work.check_sources(self.places, copies, change.entity, change.new, True, number)
-            do = "patch" if values else "add"
-            work.edits.append(Edit(place.view.name, do, key, place.at, values, adds, tests=tests, row=number))
-
-    def how(self, place: Place, name: str) -> str:
-        return "count" if name == COUNT else next(one.how for one, _ in place.measures if one.name == name)
-
-    def extremes(
-        self,
-        work: Work,
-        change: RowChange,
-        place: Place,
-        key: Key,
-        lost: Mapping[str, Any] | None,
-        gained: Mapping[str, Any] | None,
-    ) -> Proc[_Extremes]:
-        """Minima and maxima: one that comes extends them, one that goes may need all the others to be read."""
-        result = _Extremes()
-        for measure, _ in place.measures:
-            if measure.how not in ("min", "max"):
-                continue
-            name = measure.name
-            before, after = (lost or {}).get(name), (gained or {}).get(name)
-            if after is not None and (before is None or (after <= before if measure.how == "min" else after >= before)):
-                result.adds[name] = after
-            elif before is not None:
-                yield from self.recompute(work, change, place, key, result, gained)
-                return result
-        return result
-
-    def recompute(
-        self,
-        work: Work,
-        change: RowChange,
-        place: Place,
-        key: Key,
-        result: _Extremes,
-        gained: Mapping[str, Any] | None,
-    ) -> Proc[None]:
-        """Reads the rows of a group, and sets its minima and maxima anew if none of them has changed since.
-
-        A change may leave the group as it is: 30 that becomes 40 below a maximum of 50. So each is counted.
-        """
-        role = self.group_role(place)
-        (group,) = yield from entries_at(self.reader.executor.codec, place, [key], (VERSION,))
-        (rows,) = yield from self.reader.pointing_at(change.entity, role, [key], work.world.now)
-        entity = self.model.entities[change.entity]
-        found = []
-        for row in rows:
-            row_key = tuple(row[column] for column in entity.key)
-            if row_key == change.key:
-                continue
-            # Others of the same call as they will be: they may go as well, or have another value.
-            _, new = work.world.changed.get((change.entity, row_key), (row, row))
-            after = None if new is None else {**row, **new}
-            if after is not None and key in place.keys(after):
-                found.append(place.amounts(after))
-        if gained is not None:
-            found.append(dict(gained))
-        result.adds.clear()
-        for measure, _ in place.measures:
-            if measure.how in ("min", "max"):
-                values = [one[measure.name] for one in found if measure.name in one]
-                pick: Any = min if measure.how == "min" else max
-                result.values[measure.name] = pick(values, default=None)
-        result.tests = (Test(VERSION, "=", group[VERSION] if group is not None else 0),)
-
-    def group_role(self, place: Place) -> str:
-        """The reference by which a view with minima or maxima is grouped."""
-        if all(measure.name != VERSION for measure, _ in place.measures):
-            raise DesignError(f"view '{place.view.name}' keeps a minimum or maximum without counting its changes")
-        paths = tuple(part.path for part in place.key.parts)
-        for role in self.model.entities[place.entity].roles.values():
-            if not role.many and role.columns == paths:
-                return role.name
-        raise DesignError(
-            f"view '{place.view.name}' keeps a minimum or maximum by {', '.join(paths)}; "
-            "only by a reference can it be kept true"
-        )
-
-
-@dataclass
-class _Extremes:
-    adds: dict[str, Any] = field(default_factory=dict)
-    values: dict[str, Any] = field(default_factory=dict)
-    tests: tuple[Test, ...] = ()

@@ -7,7 +7,7 @@ so, and a refusal that comes from such a test means: read again, work out again,
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
@@ -16,15 +16,15 @@ from typing import Any
 from keyplan.engines.base import Codec, Pause, Proc
 from keyplan.errors import ArgumentError, ConflictError, UncertainError, UnsupportedError
 from keyplan.model.arguments import Binder, Part
-from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
-from keyplan.model.new_row import NewId, NewRow, copy_in, expiry, generate, row_from_arguments
+from keyplan.model.new_row import NewId, NewRow, generate, row_from_arguments
 from keyplan.model.pattern import Select
 from keyplan.model.shape import shape, shape_created
 from keyplan.model.write import Write
 from keyplan.plan.design import Design
 from keyplan.plan.edits import Edit, Test
-from keyplan.store.changes import Batch, RowChange, differing_columns, merged
+from keyplan.store.afterwards import Afterwards
+from keyplan.store.changes import Batch, RowChange
 from keyplan.store.copies import Copied
 from keyplan.store.execute import ROOT, Executor, Runner
 from keyplan.store.filter import Call, Filter, compile_filter
@@ -33,12 +33,12 @@ from keyplan.store.intents import Intents
 from keyplan.store.jobs import Change, Delete, Job, Put, Update, Written, key_values
 from keyplan.store.mutate import Mutator
 from keyplan.store.pump import gather
-from keyplan.store.rows import Key, Row, RowReader, World
+from keyplan.store.row_changes import RowChanges
+from keyplan.store.rows import Key, Row, RowReader
 
 ATTEMPTS = 30
 """How often a write is worked out anew before it gives up on rows that others keep changing."""
 UNCERTAIN_ATTEMPTS = 4
-CATCH_UP_ATTEMPTS = 50
 STRAYED_ATTEMPTS = 20
 """How often a write waits for an entry that somebody else has yet to move, which takes them a moment."""
 ROWS_AT_ONCE = 25
@@ -86,6 +86,8 @@ class Writer:
         self.reader = reader
         self.new_id = new_id
         self.intents = Intents(model, mutator, codec)
+        self.row_changes = RowChanges(model, mutator, reader)
+        self.afterwards = Afterwards(model, codec, mutator, reader, self.intents)
         self.compiled = {name: self.compile(write) for name, write in model.writes.items()}
 
     def compile(self, write: Write) -> _Compiled:
@@ -241,7 +243,7 @@ class Writer:
         while attempt < ATTEMPTS - 1:
             attempt += 1
             try:
-                changes, seen = yield from self.changes(jobs, now, reading, known if attempt == 0 else {})
+                changes, seen = yield from self.row_changes.changes(jobs, now, reading, known if attempt == 0 else {})
             except ConflictError as error:
                 if not lost:
                     raise
@@ -261,9 +263,14 @@ class Writer:
             intents, late = self.intents.announced(batch)
             if self.is_too_much(batch, intents):
                 if all(change.new is None for change in batch.changes if not change.follows):
-                    finished = yield from self.delete_some(batch, now)
-                    if finished:
+                    gone = yield from self.delete_some(batch, now, strayed >= STRAYED_ATTEMPTS)
+                    if gone:
                         attempt -= 1  # progress, not a failure
+                        continue
+                    if gone is None:  # others have changed some of them, or have yet to move what stands elsewhere
+                        yield from self.intents.finish_all(now)
+                        yield Pause(random.random() * min(0.2, 0.002 * 2**attempt))
+                        strayed += 1
                         continue
                 unchecked = self.intents.copies.unchecked(batch, len(intents), jobs[0].label, noted_as)
                 if unchecked is not None:
@@ -289,10 +296,10 @@ class Writer:
                 for change in late if not pending else ():
                     yield from self.intents.finish(change, now, done)
                 if not pending:
-                    yield from self.catch_up(batch, now, late)
+                    yield from self.afterwards.catch_up(batch, now, late)
                 if copied is not None:
                     yield from self.intents.copies.confirm(copied, now)
-                yield from self.look_again(batch, now)
+                yield from self.afterwards.look_again(batch, now)
                 return rows
             if isinstance(reply, UncertainError):
                 if attempt >= UNCERTAIN_ATTEMPTS or not all(job.repeatable for job in jobs):
@@ -410,8 +417,9 @@ class Writer:
         most = self.codec.atomic_edits
         return most is not None and len(batch.edits) + len(intents) > most
 
-    def delete_some(self, batch: Batch, now: datetime) -> Proc[bool]:
-        """Deletes some of the children of a large cascade, the deepest first; False if there is nothing to split.
+    def delete_some(self, batch: Batch, now: datetime, astray: bool) -> Proc[bool | None]:
+        """Deletes some of the children of a large cascade, the deepest first; False if there is nothing to split, None
+        if that was refused.
 
         The row itself goes last, so that a cascade that was cut off can be done again.
         """
@@ -422,10 +430,13 @@ class Writer:
         while size:
             part = yield from self.mutator.batch(below[-size:], now)
             if len(part.edits) <= most:
-                (reply,) = yield [self.codec.write(part.edits)]
-                if isinstance(reply, Exception) and not isinstance(reply, ConflictError):
+                edits = [self.wherever(part, edit) for edit in part.edits] if astray else part.edits
+                (reply,) = yield [self.codec.write(edits)]
+                if isinstance(reply, ConflictError):
+                    return None
+                if isinstance(reply, Exception):
                     raise named(reply, part)
-                yield from self.look_again(part, now)
+                yield from self.afterwards.look_again(part, now)
                 return True
             size //= 2
         return False
@@ -440,154 +451,6 @@ class Writer:
                 row = entries[batch.homes[number]] or row
             rows[change.entity, change.key] = row
         return rows
-
-    def catch_up(self, batch: Batch, now: datetime, others: Sequence[RowChange] = ()) -> Proc[None]:
-        """Rows that began to copy from a changed row while it was being changed are brought up to date.
-
-        All but those of `others`, which an intent was recorded for.
-        """
-        done = {(change.entity, change.key) for change in batch.changes}
-        watched = [
-            change
-            for change in batch.changes
-            if not change.follows
-            and not change.derived
-            and not change.blind
-            and not change.is_new
-            and not any(change is other for other in others)
-            and any(watch.columns & differing_columns(change) for watch in self.mutator.places.watches[change.entity])
-        ]
-        if not watched:
-            return
-        for attempt in range(CATCH_UP_ATTEMPTS):
-            if attempt:  # at first nobody else is thought to be at work, and the checks below say if somebody is
-                watched = yield from self.still_ours(watched, now)
-            world = World(self.model, self.reader, now)
-            for change in watched:
-                world.changed[change.entity, change.key] = (change.old, change.new)
-            found = yield from self.mutator.followers(world, watched)
-            late = [replace(change, late=True) for change in found if (change.entity, change.key) not in done]
-            if not late:
-                return
-            again = yield from self.mutator.batch(late, now, watched)
-            if not again.edits:
-                return
-            unchanged = [self.intents.unchanged(change) for change in watched]
-            (reply,) = yield [self.codec.write(merged([*again.edits, *unchanged], self.mutator.extreme_names))]
-            if not isinstance(reply, Exception):
-                return
-            if not isinstance(reply, ConflictError):
-                raise reply
-            yield Pause(random.random() * 0.02)
-
-    def look_again(self, batch: Batch, now: datetime) -> Proc[None]:
-        """Computed values that were found by reading rows: one may have come or gone while that was done."""
-        for kept, key in batch.doubtful:
-            for _ in range(CATCH_UP_ATTEMPTS):
-                change = yield from self.mutator.computed.again(kept, key, now, batch.changes[0].label)
-                if change is None:
-                    break
-                again = yield from self.mutator.batch([change], now)
-                (reply,) = yield [self.codec.write(again.edits)]
-                if isinstance(reply, Exception) and not isinstance(reply, ConflictError):
-                    raise reply
-                yield Pause(random.random() * 0.02)
-
-    def still_ours(self, changes: Sequence[RowChange], now: datetime) -> Proc[list[RowChange]]:
-        """The changes whose values still stand; whoever has changed a row since brings up to date what copies it.
-
-        Where a row came or went, that is not enough if it is there by now: those that came to copy it meanwhile are not
-        among those that were noted to point at nothing, or still are, and nobody else knows.
-        """
-        rows = yield from self.reader.by_key([(change.entity, change.key) for change in changes], now)
-        result = []
-        for change in changes:
-            row = rows[change.entity, change.key]
-            if row is not None and (change.old is None or change.new is None):
-                result.append(replace(change, new=row))
-                continue
-            columns = differing_columns(change) if change.new is not None else ()
-            if (row is None) == (change.new is None) and all(
-                row is not None and change.new is not None and row.get(column) == change.new.get(column)
-                for column in columns
-            ):
-                result.append(change)
-        return result
-
-    # Reading what jobs need
-
-    def changes(
-        self, jobs: Sequence[Job], now: datetime, reading: bool, known: Mapping[tuple[str, Key], Row | None]
-    ) -> Proc[tuple[list[RowChange], Mapping[tuple[str, Key], Row | None]]]:
-        """The row changes of the jobs, from old rows read now where they are needed, and other rows that were read."""
-        # A row that later ones of this write take a snapshot of has to be known whole.
-        copying = max((n for n, job in enumerate(jobs) if isinstance(job, Put) and job.new.sources), default=-1)
-        blind = {
-            n: change
-            for n, job in enumerate(jobs)
-            if not reading and (n > copying or isinstance(job, Put)) and (change := job.blind(self.mutator))
-        }
-        wanted = [(job.entity.name, job.key) for n, job in enumerate(jobs) if n not in blind]
-        old = {place: known[place] for place in wanted if place in known}
-        unknown = [place for place in wanted if place not in known]
-        if unknown:
-            old |= yield from self.reader.by_key(unknown, now)
-        fresh = [job.make() for job in jobs if isinstance(job, Change) and old.get((job.entity.name, job.key)) is None]
-        fresh += [job.new for job in jobs if isinstance(job, Put)]
-        world = World(self.model, self.reader, now)
-        if any(new.sources for new in fresh):
-            yield from self.fetch_sources(world, fresh)
-        found: list[RowChange] = []
-        for number, job in enumerate(jobs):
-            if isinstance(job, Put):
-                self.complete(world, job.new, now)
-            elif isinstance(job, Change) and job.fresh is not None:
-                self.complete(world, job.fresh, now)
-            change = blind.get(number) or job.change(old.get((job.entity.name, job.key)))
-            if change is not None:
-                found.append(change)
-                world.changed[change.entity, change.key] = (change.old, change.new)
-                if isinstance(job, Delete) and job.write.children and not job.cascade:
-                    roles = [job.entity.roles[name] for name in job.write.children]
-                    change.covered = frozenset((role.entity, role.field) for role in roles)
-                    found += yield from self.cascade(job, found, now)
-        return found, world.seen
-
-    def fetch_sources(self, world: World, fresh: Iterable[NewRow]) -> Proc[None]:
-        yield from world.fetch(
-            (new.entity, new.values, path.roles, True) for new in fresh for path in new.sources.values()
-        )
-
-    def complete(self, world: World, new: NewRow, now: datetime) -> None:
-        """Fills in snapshots, and then the moment at which the row expires."""
-        for column, path in list(new.sources.items()):
-            value = new.values.get(path.column) if not path.roles else world.value(new.entity, new.values, path)
-            copy_in(self.model, new, column, value)
-        entity = self.model.entities[new.entity]
-        if entity.ttl is not None:
-            new.values[EXPIRES] = expiry(entity, new.values, now)
-
-    def cascade(self, job: Delete, found: Sequence[RowChange], now: datetime) -> Proc[list[RowChange]]:
-        """The deletes of all rows that the named roles lead to, at every depth."""
-        result: list[RowChange] = []
-        seen = {(change.entity, change.key) for change in found}
-        level: list[tuple[str, list[Key], Mapping[str, Any]]] = [(job.entity.name, [job.key], job.write.children)]
-        while level:
-            below: list[tuple[str, list[Key], Mapping[str, Any]]] = []
-            for entity, keys, roles in level:
-                for name, inner in roles.items():
-                    role = self.model.entities[entity].roles[name]
-                    child = self.model.entities[role.entity]
-                    lists = yield from self.reader.pointing_at(role.entity, role.field, keys, now)
-                    rows = {tuple(row[column] for column in child.key): row for some in lists for row in some}
-                    for key, row in rows.items():
-                        if (child.name, key) not in seen:
-                            seen.add((child.name, key))
-                            result.append(RowChange(child.name, key, row, None, job.label, expect="present"))
-                    if inner and rows:
-                        below.append((child.name, list(rows), inner))
-            level = below
-        return result
 
 
 def note(job: Job, written: set[tuple[str, Key]]) -> None:
