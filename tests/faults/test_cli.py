@@ -10,8 +10,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
@@ -328,16 +330,27 @@ def test_a_wrong_row_in_a_load_is_named_and_nothing_of_its_batch_is_written(made
     assert made.users() == 1
 
 
-MANY = 300_000
+MANY = 100_000
 """Rows that take seconds to load, so that an interrupt meets them."""
 
 
 def test_an_interrupted_load_can_be_resumed(made: Line) -> None:
     """Ctrl-C comes while rows are written; it says how many are safe, and goes on from there."""
-    with (made.directory / "rows.jsonl").open("w", encoding="utf-8") as file:
-        for number in range(MANY):
-            print(json.dumps(["Note", {"nid": number, "user": number % 5, "text": "some text"}]), file=file)
-    command = [sys.executable, "-m", "keyplan", "load", "notes.yaml", URL, "rows.jsonl"]
+    rows = [json.dumps(["Note", {"nid": number, "user": number % 5, "text": "some text"}]) for number in range(MANY)]
+    (made.directory / "rows.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    # The rows come through a pipe, and not all of them, so that it cannot end before the signal.
+    os.mkfifo(made.directory / "pipe.jsonl")
+    sent = threading.Event()
+
+    def pour() -> None:
+        with suppress(BrokenPipeError), (made.directory / "pipe.jsonl").open("w", encoding="utf-8") as pipe:
+            pipe.write("\n".join(rows[: MANY // 2]))
+            pipe.flush()
+            sent.wait(120)
+
+    pouring = threading.Thread(target=pour)
+    pouring.start()
+    command = [sys.executable, "-m", "keyplan", "load", "notes.yaml", URL, "pipe.jsonl"]
     loading = subprocess.Popen(command, cwd=made.directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     began = time.monotonic()
     while time.monotonic() - began < 60 and loading.poll() is None:
@@ -346,6 +359,8 @@ def test_an_interrupted_load_can_be_resumed(made: Line) -> None:
         time.sleep(0.02)
     loading.send_signal(signal.SIGINT)
     said, complaint = loading.communicate(timeout=60)
+    sent.set()
+    pouring.join()
     assert loading.returncode == 2, (said, complaint)
     assert said == ""
     assert complaint.startswith("keyplan: interrupted after ")
