@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 
@@ -30,6 +31,12 @@ def test_the_document_is_stable(keyplan: Keyplan) -> None:
     assert {"model", "engine", "objective", "structures", "patterns", "writes", "findings"} <= set(
         json.loads(first.stdout)
     )
+
+
+def test_garbage_is_collected_again_afterwards(keyplan: Keyplan) -> None:
+    """Whoever calls the command from a program of their own goes on after it."""
+    keyplan("design", SHOP, "--engine", "sqlite")
+    assert gc.isenabled()
 
 
 def test_the_text_has_every_structure_pattern_and_write(keyplan: Keyplan) -> None:

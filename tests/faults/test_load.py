@@ -18,7 +18,7 @@ import keyplan
 from tests.engines.harness import Harness
 from tests.faults import market
 
-ROWS = 1_500
+ROWS = 900
 
 LOADER = """
 import sys
@@ -26,7 +26,7 @@ import keyplan
 from tests.faults import market
 from tests.faults.test_load import rows
 from keyplan.store import load
-load.BULK = 300  # small batches, so that there are some to be cut off between
+load.BULK = 180  # small batches, so that there are some to be cut off between
 with keyplan.open(market.model(), sys.argv[1]) as store:
     print(0, flush=True)
     store.load(rows(), done=int(sys.argv[2]), progress=lambda count: print(count, flush=True))

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
 import keyplan
 from keyplan.cli.options import engine_option, format_option, model_argument, read_model, working
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without garbage collection: a design is found before there is garbage worth looking for."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 @click.command()
@@ -26,7 +40,6 @@ def command(model_file: str, engine: str, form: str, save: bool, keep: bool) -> 
     Example:
       keyplan design shop.yaml --engine dynamodb
     """
-    gc.disable()  # the command is over before there is garbage worth looking for
     from keyplan.cli.output import as_json, design_text, difference_text
 
     model = read_model(model_file, warn=False)
@@ -38,7 +51,7 @@ def command(model_file: str, engine: str, form: str, save: bool, keep: bool) -> 
         locked = None  # what cannot be read is what --save is to replace
     if keep and locked is None:
         raise keyplan.DesignError(f"{model_file}: there is no lock file to keep; make one with --save")
-    with working(f"designing {model.name} for {engine}"):
+    with working(f"designing {model.name} for {engine}"), uncollected():
         found = keyplan.design(model, engine, keep=locked if keep else None)
         document = keyplan.document(model, found)
     if locked is not None:
