@@ -348,10 +348,18 @@ def test_an_interrupted_load_can_be_resumed(made: Line) -> None:
             pipe.flush()
             sent.wait(120)
 
+    command = [sys.executable, "-m", "keyplan", "load", "notes.yaml", URL, "pipe.jsonl"]
+    loading = subprocess.Popen(
+        command,
+        cwd=made.directory,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Where the tests run in the background of a shell, Ctrl-C is ignored, by everybody whom they start as well.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     pouring = threading.Thread(target=pour)
     pouring.start()
-    command = [sys.executable, "-m", "keyplan", "load", "notes.yaml", URL, "pipe.jsonl"]
-    loading = subprocess.Popen(command, cwd=made.directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     began = time.monotonic()
     while time.monotonic() - began < 60 and loading.poll() is None:
         if notes(made) > 6_000:  # the first batch is safe

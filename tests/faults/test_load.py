@@ -42,7 +42,13 @@ def rows(count: int = ROWS):  # type: ignore[no-untyped-def]
 def load(url: str, done: int) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", LOADER, url, str(done)]
     return subprocess.Popen(
-        command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=Path(__file__).parents[2],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Where the tests run in the background of a shell, SIGINT is ignored, by everybody whom they start as well.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
