@@ -391,7 +391,7 @@ class Mutator:
         if place is self.places.exact(change.entity) and change.expect == "absent" and edit.do == "put":
             edit = replace(edit, expect="absent", alive_at=now)
         if not place.home:
-            return replace(edit, expect="present") if edit.do == "delete" and self.is_elsewhere(place) else edit
+            return replace(edit, expect="present") if edit.do == "delete" and place.lags else edit
         own = tuple(Test(column, "=", value) for column, value in tests.items())
         if edit.do == "put":
             return replace(edit, returning=change.returning, expect=edit.expect)
@@ -402,11 +402,6 @@ class Mutator:
             alive_at=now if change.expect != "any" else None,
             returning=change.returning and (edit.do == "patch" or change.new is None),
         )
-
-    def is_elsewhere(self, place: Place) -> bool:
-        """Whether an entry may stand under another key than its row says for now: one whose copied part has changed in
-        the row behind, and which has yet to be moved by whoever did that. Only after that can it be taken away."""
-        return place.key_copies and not (place.measures or place.dangling or place.lasting or place.limit)
 
     def ensure_unchanged(self, work: Work, number: int, change: RowChange, touched: list[Place], start: int) -> None:
         """For a row that only follows: tests of its home for all that its entries were worked out from."""

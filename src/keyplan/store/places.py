@@ -74,6 +74,12 @@ class Place:
             part.path for part in self.key.parts if part.cut is None and part.ways == 1 and part.gaps is None
         )
 
+    @cached_property
+    def lags(self) -> bool:
+        """Whether an entry may stand under another key than its row says for now: the copied part of it has changed in
+        the row behind, and whoever did that has yet to move the entry. Only after that can it be taken away."""
+        return self.key_copies and not (self.measures or self.dangling or self.lasting or self.limit)
+
     def keys(self, row: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """The keys of the entries that a row has here."""
         if self.where is not None and not self.where(row):

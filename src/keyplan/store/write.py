@@ -39,7 +39,7 @@ from keyplan.store.rows import Key, Row, RowReader
 ATTEMPTS = 30
 """How often a write is worked out anew before it gives up on rows that others keep changing."""
 UNCERTAIN_ATTEMPTS = 4
-STRAYED_ATTEMPTS = 20
+WAITS = 20
 """How often a write waits for an entry that somebody else has yet to move, which takes them a moment."""
 ROWS_AT_ONCE = 25
 """Rows of a wide update or delete that are written in the same rounds."""
@@ -238,7 +238,7 @@ class Writer:
         noted_as = ""
         last: list[Any] | None = None
         cleared: list[RowChange] = []
-        strayed = 0
+        waited = 0
         attempt = -1
         while attempt < ATTEMPTS - 1:
             attempt += 1
@@ -263,14 +263,14 @@ class Writer:
             intents, late = self.intents.announced(batch)
             if self.is_too_much(batch, intents):
                 if all(change.new is None for change in batch.changes if not change.follows):
-                    gone = yield from self.delete_some(batch, now, strayed >= STRAYED_ATTEMPTS)
-                    if gone:
+                    gone = yield from self.delete_some(batch, now, wait=waited < WAITS)
+                    if gone == "some":
                         attempt -= 1  # progress, not a failure
                         continue
-                    if gone is None:  # others have changed some of them, or have yet to move what stands elsewhere
+                    if gone == "refused":  # others have changed some of them, or have yet to move an entry
                         yield from self.intents.finish_all(now)
                         yield Pause(random.random() * min(0.2, 0.002 * 2**attempt))
-                        strayed += 1
+                        waited += 1
                         continue
                 unchecked = self.intents.copies.unchecked(batch, len(intents), jobs[0].label, noted_as)
                 if unchecked is not None:
@@ -281,8 +281,8 @@ class Writer:
             edits = [*batch.edits, *intents]
             if len(edits) > 1 and not self.codec.returns_together:
                 edits = [*self.told(batch, jobs), *intents]
-            if strayed >= STRAYED_ATTEMPTS:
-                edits[: len(batch.edits)] = [self.wherever(batch, edit) for edit in edits[: len(batch.edits)]]
+            if waited >= WAITS:
+                edits[: len(batch.edits)] = self.without_waiting(batch, edits[: len(batch.edits)])
             request = self.codec.write(edits)
             (reply,) = yield [request]
             if trace is not None:
@@ -324,10 +324,10 @@ class Writer:
             state = [(one.entity, one.key, one.old) for one in batch.changes]
             # A subset is refused because of siblings of the row that is written, which stays as it was.
             contended = number < len(batch.edits) and self.mutator.subsets.has(batch.edits[number])
-            if number < len(batch.edits) and self.may_stray(batch, batch.edits[number]):
+            if number < len(batch.edits) and self.takes_what_lags(batch, batch.edits[number]):
                 yield from self.intents.finish_all(now)
                 contended = True
-                strayed += 1
+                waited += 1
             if not contended and (self.is_final(batch, number, jobs) or state == last):
                 more = yield from expired_owners(self, batch, now)
                 if not more:
@@ -339,16 +339,16 @@ class Writer:
             reading = True
         raise ConflictError(f"{jobs[0].label}: others keep changing the same rows; try again")
 
-    def may_stray(self, batch: Batch, edit: Edit) -> bool:
-        """Whether an edit takes away an entry that may have to be moved there first, by somebody else."""
+    def takes_what_lags(self, batch: Batch, edit: Edit) -> bool:
+        """Whether an edit takes away an entry that somebody else may have to move there first."""
         places = self.mutator.places.of[batch.changes[edit.row].entity]
         return edit.do == "delete" and any(
-            (place.view.name, place.at) == (edit.view, edit.at) and self.mutator.is_elsewhere(place) for place in places
+            (place.view.name, place.at) == (edit.view, edit.at) and place.lags for place in places
         )
 
-    def wherever(self, batch: Batch, edit: Edit) -> Edit:
-        """The edit without that condition: whoever was to move the entry seems to be gone. `verify` finds it."""
-        return replace(edit, expect="any", tests=()) if self.may_stray(batch, edit) else edit
+    def without_waiting(self, batch: Batch, edits: Sequence[Edit]) -> list[Edit]:
+        """The edits for entries that nobody seems to move any more: they need not be there. `verify` finds them."""
+        return [replace(edit, expect="any", tests=()) if self.takes_what_lags(batch, edit) else edit for edit in edits]
 
     def is_unknown(self, batch: Batch) -> bool:
         """Whether a row is to be returned that neither was read nor can be returned by the engine."""
@@ -417,9 +417,9 @@ class Writer:
         most = self.codec.atomic_edits
         return most is not None and len(batch.edits) + len(intents) > most
 
-    def delete_some(self, batch: Batch, now: datetime, astray: bool) -> Proc[bool | None]:
-        """Deletes some of the children of a large cascade, the deepest first; False if there is nothing to split, None
-        if that was refused.
+    def delete_some(self, batch: Batch, now: datetime, *, wait: bool) -> Proc[str]:
+        """Deletes some of the children of a large cascade, the deepest first: some are gone, or that was refused, or
+        there is none that can be deleted on its own.
 
         The row itself goes last, so that a cascade that was cut off can be done again.
         """
@@ -430,16 +430,16 @@ class Writer:
         while size:
             part = yield from self.mutator.batch(below[-size:], now)
             if len(part.edits) <= most:
-                edits = [self.wherever(part, edit) for edit in part.edits] if astray else part.edits
+                edits = part.edits if wait else self.without_waiting(part, part.edits)
                 (reply,) = yield [self.codec.write(edits)]
                 if isinstance(reply, ConflictError):
-                    return None
+                    return "refused"
                 if isinstance(reply, Exception):
                     raise named(reply, part)
                 yield from self.afterwards.look_again(part, now)
-                return True
+                return "some"
             size //= 2
-        return False
+        return "none"
 
     def outcome(self, batch: Batch, entries: Sequence[Row | None]) -> dict[tuple[str, Key], Row | None]:
         rows: dict[tuple[str, Key], Row | None] = {}

@@ -82,10 +82,10 @@ def test_a_session_reads_its_own_writes_wherever_it_reads(listened: tuple[keypla
 def test_a_session_waits_for_nothing_that_nobody_wrote(listened: tuple[keyplan.Store, Listener]) -> None:
     """Otherwise, on a server that has nothing else to do, a read waits for its next empty write, ten seconds."""
     store, listener = listened
-    client = store._port._link.client  # type: ignore[attr-defined]
+    port: Any = store._port
     for number in range(5):
         store.both(make={"name": f"b{number}"}, note={"text": "x"})
-        written = client.admin.command("replSetGetStatus")["optimes"]["appliedOpTime"]["ts"]
+        written = port._link.client.admin.command("replSetGetStatus")["optimes"]["appliedOpTime"]["ts"]
         store.counter(name=f"b{number}", consistency="session")
         assert listener.finds[-1]["readConcern"]["afterClusterTime"] <= written
     store.load([("Counter", {"name": f"c{number}"}) for number in range(3)])

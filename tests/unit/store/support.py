@@ -15,9 +15,13 @@ from tests.unit.store.memory import MemoryEngine, MemoryPort
 
 def memory_store(model: Model, extras: Extras | None = None, clock: Clock | None = None) -> Store:
     """A store in memory, with a naive design."""
-    design = naive_design(model, extras)
-    core = Core(model, design, MemoryEngine(), clock or Clock())  # type: ignore[arg-type]
-    return Store(core, MemoryPort(model, design))
+    return store_over(MemoryPort(model, naive_design(model, extras)), clock)
+
+
+def store_over(port: MemoryPort, clock: Clock | None = None, most: int | None = None) -> Store:
+    """A store over entries in memory; its requests may have so many edits."""
+    engine: Any = MemoryEngine(most=most)  # what a store needs of an engine, and no more
+    return Store(Core(port.model, port.design, engine, clock or Clock()), port)
 
 
 def on_store(program: Program, extras: Extras) -> tuple[list[Outcome], Store]:

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from keyplan.store.core import Core
 from keyplan.store.store import Store
 from tests.faults import market
 from tests.faults.interleaved import interleave
 from tests.naive import Extras, naive_design
-from tests.strategies.programs import Clock
-from tests.unit.store.memory import MemoryEngine, MemoryPort
+from tests.unit.store.memory import MemoryPort
+from tests.unit.store.support import store_over
 
 ORDERS = int(os.environ.get("KEYPLAN_ORDERS", "15"))
 WRITERS, EACH = 3, 10
@@ -38,7 +37,7 @@ def market_store(extras: str, most: int | None = None) -> Store:
         design = naive_design(model, DESIGNS["copies"])
         kept = {name: view for name, view in design.views.items() if view.entity != "Order" or name == "Order"}
         design = replace(design, views=kept)
-    store = Store(Core(model, design, MemoryEngine(most=most), Clock()), MemoryPort(model, design))  # type: ignore[arg-type]
+    store = store_over(MemoryPort(model, design), most=most)
     market.fill(store)
     return store
 

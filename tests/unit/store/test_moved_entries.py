@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -10,11 +10,10 @@ import pytest
 
 from keyplan.model.load import parse_model
 from keyplan.reference import Database
-from keyplan.store.core import Core
-from keyplan.store.store import Store
+from tests.faults.test_dangling import HeldUp
 from tests.naive import Extras, naive_design
-from tests.strategies.programs import Clock
-from tests.unit.store.memory import MemoryEngine, MemoryPort
+from tests.unit.store.memory import MemoryPort
+from tests.unit.store.support import store_over
 
 MODEL = parse_model("""
 keyplan: 1
@@ -52,36 +51,19 @@ WRITES: dict[str, dict[str, Any]] = {
 ROUNDS = range(5)
 
 
-class HeldUp:
-    """A port that lets somebody else write before its round of some number."""
-
-    def __init__(self, port: MemoryPort, other: Store, at: int, name: str) -> None:
-        self.port, self.other, self.at, self.name = port, other, at, name
-        self.sent = 0
-
-    def send(self, round: Sequence[Any]) -> Sequence[Any]:
-        if self.sent == self.at:
-            getattr(self.other, self.name)(**WRITES[self.name])
-        self.sent += 1
-        return self.port.send(round)
-
-    def close(self) -> None:
-        self.port.close()
-
-
 @pytest.mark.parametrize(
     "extras", [Extras(moves=True), Extras(moves=True, computed=True), Extras(computed=True)], ids=str
 )
 @pytest.mark.parametrize(("one", "two"), [pair for pair in product(WRITES, repeat=2) if pair != ("fill", "fill")])
 def test_two_writes_of_a_row_are_both_in_every_view(extras: Extras, one: str, two: str) -> None:
     for at in ROUNDS:
-        design = naive_design(MODEL, extras)
-        port = MemoryPort(MODEL, design)
-        store, other = (Store(Core(MODEL, design, MemoryEngine(), Clock()), port) for _ in range(2))  # type: ignore[arg-type]
+        port = MemoryPort(MODEL, naive_design(MODEL, extras))
+        store, other = store_over(port), store_over(port)
         store.load([("Box", {"bid": 1, "state": "open", "label": "old"})])
-        store._port = HeldUp(port, other, at, two)  # type: ignore[assignment]
+        held: Any = HeldUp(port, {at: partial(getattr(other, two), **WRITES[two])})
+        store._port = held
         getattr(store, one)(**WRITES[one])
-        met = store._port.sent > at  # type: ignore[attr-defined]
+        met = not held.between
         reference = Database(MODEL)
         reference.load([("Box", {"bid": 1, "state": "open", "label": "old"})])
         for name in (one, *([two] if met else [])):
