@@ -129,6 +129,45 @@ def test_a_cursor_is_none_exactly_when_the_page_is_short(reads: Pair) -> None:
     assert [page.cursor is None for page in (first, second, third)] == [False, False, True]
 
 
+TIES = """
+entities:
+  Task:
+    key: [owner, id]
+    fields:
+      owner: string(4)
+      id: int
+      prio: int
+      cost: int
+      state: enum(open, done)
+      note: string(8), optional 20%
+patterns:
+  cheap: { find: Task, where: "owner = :owner and cost <= :most", order: prio desc, page: 4 }
+  dear: { find: Task, where: "owner = :owner and cost > :most", order: "prio, cost", page: 3 }
+  of_state: { find: Task, where: "prio >= :prio and state = :state", order: prio, page: 4 }
+  first: { find: Task, where: "owner = :owner and state != 'done'", order: prio, limit: 3 }
+  plain: { find: Task, where: "missing(note)", page: 4 }
+writes:
+  remark: { update: Task, set: [note], where: "owner = :owner and id = :id" }
+  spend: { update: Task, add: [cost], where: "owner = :owner and id = :id" }
+  finish: { update: Task, set: [state], where: "owner = :owner and id = :id" }
+"""
+
+
+def test_pages_are_topped_up_among_rows_that_share_what_they_are_ordered_by(both: Both) -> None:
+    """A filter leaves few of many rows of one value: each time more of them are read, from where it went on last."""
+    tasks = (
+        {"owner": "ann", "id": id, "prio": id // 50, "cost": id % 10, "state": "done" if id % 8 else "open"}
+        | ({"note": "x"} if id % 9 else {})
+        for id in range(100)
+    )
+    pair = both(TIES, [("Task", task) for task in tasks])
+    assert len(pair.same("cheap", owner="ann", most=0)) == 10
+    assert len(pair.same("dear", owner="ann", most=8)) == 10
+    assert len(pair.same("of_state", prio=1, state="open")) == 6
+    assert len(pair.same("first", owner="ann")) == 3
+    assert len(pair.same("plain")) == 12
+
+
 def test_limit_cuts_and_has_no_cursor(reads: Pair) -> None:
     assert [row["x"] for row in reads.same("top")] == [9, 5, 5]
     reads.refused("top", cursor="x")

@@ -298,14 +298,23 @@ class Spans:
     def narrowed(self, span: Span, bound: tuple[Any, ...], exclusive: bool) -> Span:
         if not bound:
             return span
-        down = self.rest[0].descending
         if self.search.descending:
-            if span.high is not None and _stricter(span.high, span.high_open, bound, not down):
+            if span.high is not None and self.stricter(span.high, span.high_open, bound, exclusive, high=True):
                 return span
             return replace(span, high=bound, high_open=exclusive)
-        if span.low is not None and _stricter(span.low, span.low_open, bound, down):
+        if span.low is not None and self.stricter(span.low, span.low_open, bound, exclusive, high=False):
             return span
         return replace(span, low=bound, low_open=exclusive)
+
+    def stricter(
+        self, held: tuple[Any, ...], held_open: bool, bound: tuple[Any, ...], exclusive: bool, *, high: bool
+    ) -> bool:
+        """Whether a span's own bound already leaves out more than a position does."""
+        for part, here, there in zip(self.rest, held, bound, strict=False):
+            if here != there:
+                return bool(here < there) if high != part.descending else bool(here > there)
+        # One may be the beginning of the other: then it leaves out all that begins so, or none of it.
+        return held_open if len(held) <= len(bound) else not exclusive
 
 
 def _compile(model: Model, entity: str, condition: Condition) -> _Given:
@@ -436,10 +445,3 @@ def following(value: date, cut: str) -> date:
         return value.replace(month=value.month + 1)
     except ValueError:
         raise OverflowError("after the year 9999") from None
-
-
-def _stricter(held: tuple[Any, ...], is_open: bool, bound: tuple[Any, ...], low_is_less: bool) -> bool:
-    """Whether a span's own bound already leaves out more than a position does."""
-    if held[0] == bound[0]:
-        return is_open
-    return bool(held[0] < bound[0]) if low_is_less else bool(held[0] > bound[0])
