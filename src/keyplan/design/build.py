@@ -42,6 +42,8 @@ class Ground:
     statistics: Statistics
     forms: Forms
     options: Options
+    candidates: list[View]
+    """As they are collected, before the engine says in which forms it can keep them."""
     views: dict[str, View]
     facts: dict[str, ViewFacts]
     roots: list[Root]
@@ -52,6 +54,7 @@ class Ground:
     """Per name of a given view: what it is called in the problem."""
     refused: dict[str, str]
     """Per entity without any home that the engine can keep: why not."""
+    together: Together = NOTHING_HOT
     same: Set[str] = frozenset()
     """The names of views that are the same, and called the same, in the problem that this one is `like`."""
 
@@ -104,14 +107,17 @@ def build_problem(
 
     The `given` views are candidates in the first of their forms that is one anyway, or else in the last. Views that are
     to be done `without` are none. `together` is what earlier answers were found to make too hot. `like` is the problem
-    of a model that differs in its patterns alone: what is known from there is not worked out again.
+    of the same model, or of one that differs in its patterns alone: what is known from there is not worked out again.
     """
     statistics = like.statistics if like is not None else Statistics(model)
     costs = engine.costs(model)
     facts = like.forms.facts if like is not None else Facts(model, statistics)
-    subsets = any(kind.subsets for kind in engine.kinds.values())
-    needs = list(dict.fromkeys(all_needs(model, statistics, subsets=subsets)))
-    candidates = Candidates(model, statistics, engine.kinds).collect(needs)
+    if like is not None and like.ground.model is model:
+        candidates = like.ground.candidates
+    else:
+        subsets = any(kind.subsets for kind in engine.kinds.values())
+        needs = list(dict.fromkeys(all_needs(model, statistics, subsets=subsets)))
+        candidates = Candidates(model, statistics, engine.kinds).collect(needs)
     forms = Forms(model, facts, engine.kinds, costs)
     refused: dict[str, str] = {}
     views, view_facts = _fitted(model, statistics, forms, candidates, without, refused, together)
@@ -123,7 +129,21 @@ def build_problem(
     options = Options(model, statistics, engine.kinds, costs, list(views.values()), view_facts, before, same)
     roots, unserved = _roots(model, statistics, options, forms, _barred(views, together))
     ground = Ground(
-        model, engine, costs, statistics, forms, options, views, view_facts, roots, unserved, names, refused, same
+        model,
+        engine,
+        costs,
+        statistics,
+        forms,
+        options,
+        candidates,
+        views,
+        view_facts,
+        roots,
+        unserved,
+        names,
+        refused,
+        together,
+        same,
     )
     return build_on(ground, like=like)
 

@@ -7,14 +7,14 @@ entity's key. A need that binds a set binds all of its subsets in the family, so
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from itertools import combinations, islice, product
 
 from keyplan.design.computed import is_holdable, is_keyable
 from keyplan.design.counters import counters, finer, shared
-from keyplan.design.match import PRESENCE, match
+from keyplan.design.match import PRESENCE, match_key
 from keyplan.design.needs import Need, held_paths, select_paths
 from keyplan.design.statistics import CUT_SECONDS, Statistics
 from keyplan.design.subsets import asked_orders, first_children
@@ -53,6 +53,8 @@ class Candidates:
         self.statistics = statistics
         self.kinds = kinds
         self.views: dict[tuple[object, ...], View] = {}
+        self._asked = cache(self._wanted_of)
+        self._copyable = cache(self._is_copyable)
         self.changing = _changing_columns(model)
         self.own = [kind for kind in kinds.values() if not kind.kept_by_engine]
         self.kept = [kind for kind in kinds.values() if kind.kept_by_engine]
@@ -380,9 +382,9 @@ class Candidates:
             if more and able:
                 yield tuple(Part(name) for name in more)
 
-    def _copies_asked(self, view: View, needs: list[Need]) -> list[set[str]]:
+    def _copies_asked(self, view: View, needs: list[Need]) -> list[Set[str]]:
         """Nothing, what each need that the key can answer would take from other rows, and all of that."""
-        found: list[set[str]] = [set()]
+        found: list[Set[str]] = [frozenset()]
         own = set(self.model.entities[view.entity].stored)
         for asked in self._asked_of(view, needs):
             copies = asked - own
@@ -403,7 +405,7 @@ class Candidates:
             return False
         probe = View("", shape.entity, kind.name, shape.partition, shape.sort, here.stored, (), shape.where)
         strong = (need for need in needs if need.strong and need.fold is None)
-        matches = (match(self.model, self.statistics, kind, probe, need) for need in strong)
+        matches = (match_key(self.model, self.statistics, kind, probe, need) for need in strong)
         return any(found is not None and not found.scan for found in matches)
 
     def _packed(self, kind: Kind, shape: Shape, keys: set[str], needs: list[Need]) -> None:
@@ -417,15 +419,19 @@ class Candidates:
         for held in (keys | own, keys | asked, keys | own | asked):
             self._add(replace(probe, holds=held_paths(model, entity, held)))
 
-    def _asked_of(self, view: View, needs: list[Need]) -> Iterator[set[str]]:
+    def _asked_of(self, view: View, needs: list[Need]) -> Iterator[frozenset[str]]:
         """Per need that the key can answer without a scan: what it would take from the view, if it were there."""
         for need in needs:
-            found = match(self.model, self.statistics, self.kinds[view.kind], view, need)
+            found = match_key(self.model, self.statistics, self.kinds[view.kind], view, need)
             if found is not None and not found.scan:
-                asked = set(need.wants) | {str(condition.path) for condition in (*found.filter, *found.left)}
-                yield {text for text in asked if self._copyable(view.entity, text)}
+                yield self._asked(need, found.left)
 
-    def _copyable(self, entity: str, text: str) -> bool:
+    def _wanted_of(self, need: Need, left: tuple[Condition, ...]) -> frozenset[str]:
+        """What a need takes that leaves these conditions to be tested, as far as views may hold it."""
+        asked = {*need.wants, *(str(condition.path) for condition in left)}
+        return frozenset(text for text in asked if self._copyable(need.entity, text))
+
+    def _is_copyable(self, entity: str, text: str) -> bool:
         """Whether a view may hold the path: no more than two to-one roles away, and computed only of its own row."""
         path = path_of(text, self.model, entity)
         if self.model.is_many(entity, path.roles):

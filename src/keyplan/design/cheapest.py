@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from keyplan.design.build import Built, build_on, build_problem
-from keyplan.design.heat import NOTHING_HOT, ROUNDS, Together, too_hot_together
+from keyplan.design.heat import NOTHING_HOT, ROUNDS, SERVED_ANYHOW, Together, too_hot_together
 from keyplan.design.solve import Solution, solve
 from keyplan.engines.base import Engine
 from keyplan.model.model import Model
@@ -24,19 +24,22 @@ def cheapest(
     without: Callable[[View], bool] = lambda view: False,
     like: Built | None = None,
 ) -> tuple[Built, Solution | None]:
-    """The problem and its answer; None if there is none. `given`, `without` and `like` are those of `build_problem`."""
-    together = NOTHING_HOT
-    served: Set[str] = set()
-    for number in range(ROUNDS):
+    """The problem and its answer; None if there is none. `given`, `without` and `like` are those of `build_problem`; what
+    was too hot together in the problem that this one is like is so here."""
+    together = like.ground.together if like is not None else NOTHING_HOT
+    unserved: Set[str] = like.unserved.keys() if like is not None else frozenset()
+    for _ in range(ROUNDS):
         built, solution = _solved(model, engine, given, without, together, like)
-        if number and not (built.unserved.keys() <= served and solution is not None):
+        if together is SERVED_ANYHOW:
+            break
+        if together is not NOTHING_HOT and not (built.unserved.keys() <= unserved and solution is not None):
             # Kept apart they cannot be served: then they are served together, which is a warning.
-            return _solved(model, engine, given, without, NOTHING_HOT, like)
-        served = built.unserved.keys()
+            return _solved(model, engine, given, without, SERVED_ANYHOW, like)
+        unserved = built.unserved.keys()
         hotter = too_hot_together(built.problem, set(solution.chosen), together) if solution is not None else None
         if hotter is None:
             break
-        together = hotter
+        together, like = hotter, built
     return built, solution
 
 

@@ -29,6 +29,8 @@ class Together:
 
 
 NOTHING_HOT = Together()
+SERVED_ANYHOW = Together()
+"""Nothing is barred, because then patterns could not be served."""
 
 
 def place_of(view: View) -> View:

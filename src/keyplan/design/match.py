@@ -119,11 +119,10 @@ def match_key(model: Model, statistics: Statistics, kind: Kind, view: View, need
     """
     if view.entity != need.entity or view.measures or (need.strong and not kind.strong):
         return None
-    shape = key_shape(view)
-    known = statistics.key_matches.setdefault(need, {})
-    found: KeyMatch | None = known.get(shape)
-    if found is None and shape not in known:
-        found = known[shape] = _match_key(model, statistics, kind, view, need)
+    known = statistics.key_matches.setdefault(key_shape(view), {})
+    found: KeyMatch | None = known.get(need)
+    if found is None and need not in known:
+        found = known[need] = _match_key(model, statistics, kind, view, need)
     return found
 
 

@@ -15,6 +15,8 @@ def is_home(model: Model, kinds: Mapping[str, Kind], view: View) -> bool:
     here = model.entities[view.entity]
     if kinds[view.kind].kept_by_engine or view.where or view.measures or view.unique:
         return False
+    if len(view.holds) < len(here.stored):
+        return False
     paths = set()
     for part in view.parts:
         if part.cut == COPIES:

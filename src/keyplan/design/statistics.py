@@ -47,8 +47,8 @@ class Statistics:
         self.hottest_share = cache(self._hottest_share)
         self._rows_matched = cache(self._matched)
         self._most_rows_matched = cache(self._most_matched)
-        self.key_matches: dict[object, dict[tuple[object, ...], Any]] = {}
-        """What `match_key` has found, per need and key."""
+        self.key_matches: dict[tuple[object, ...], dict[object, Any]] = {}
+        """What `match_key` has found, per key and need."""
         self._rows_written = {name: self._written_by(write) for name, write in model.writes.items()}
         self._written: dict[str, list[tuple[Write, float]]] = {}
         for write in model.writes.values():
