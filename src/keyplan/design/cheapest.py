@@ -26,8 +26,8 @@ def cheapest(
 ) -> tuple[Built, Solution | None]:
     """The problem and its answer; None if there is none.
 
-    `given`, `without` and `like` are those of `build_problem`. What was too hot together in the problem that this one is
-    like is taken to be so here.
+    `given`, `without` and `like` are those of `build_problem`. What was too hot together in the problem that this one
+    is like is taken to be so here.
     """
     together = like.ground.together if like is not None else NOTHING_HOT
     unserved: Set[str] = like.unserved.keys() if like is not None else frozenset()
