@@ -69,16 +69,19 @@ class Afterwards:
 
     def look_again(self, batch: Batch, now: datetime) -> Proc[None]:
         """Computed values that were found by reading rows: one may have come or gone while that was done."""
-        for kept, key in batch.doubtful:
-            for _ in range(CATCH_UP_ATTEMPTS):
-                change = yield from self.mutator.computed.again(kept, key, now, batch.changes[0].label)
-                if change is None:
-                    break
+        doubtful = batch.doubtful
+        for _ in range(CATCH_UP_ATTEMPTS):
+            if not doubtful:
+                return
+            changes = yield from self.mutator.computed.again(doubtful, now, batch.changes[0].label)
+            for change in changes:
                 again = yield from self.mutator.batch([change], now)
                 (reply,) = yield [self.codec.write(again.edits)]
                 if isinstance(reply, Exception) and not isinstance(reply, ConflictError):
                     raise reply
                 yield Pause(random.random() * 0.02)
+            changed = {(change.entity, change.key) for change in changes}
+            doubtful = [(kept, key) for kept, key in doubtful if (kept.entity, key) in changed]
 
     def still_ours(self, changes: Sequence[RowChange], now: datetime) -> Proc[list[RowChange]]:
         """The changes whose values still stand; whoever has changed a row since brings up to date what copies it.

@@ -22,7 +22,11 @@ from keyplan.plan.edits import Edit, Test
 from keyplan.store.changes import RowChange
 from keyplan.store.fold import compile_fold, minus, plus
 from keyplan.store.places import Kept, Places
+from keyplan.store.pump import gather
 from keyplan.store.rows import Key, Row, RowReader
+
+Children = dict[tuple[str, str, Key], list[Row]]
+"""Rows by their entity, their role and the parent that it leads to."""
 
 
 @dataclass
@@ -76,12 +80,21 @@ class ComputedColumns:
                 by_row[place] = RowChange(*place, row, dict(row), label, expect="present", derived=True)
                 found.changes.append(by_row[place])
         known = [change for change in changes if change.derived]  # their values were looked up just now, by `again`
+        unsettled = []
         for change in by_row.values():
             if change.new is None or change.blind or change.follows or any(change is one for one in known):
                 continue
             for kept in self.places.kept[change.entity]:
-                balance = balances.get((kept, change.key))
-                yield from self.settle(change, kept, balance, changes, found, now)
+                value = self.settled(change, kept, balances.get((kept, change.key)))
+                if value is _UNKNOWN:
+                    unsettled.append((change, kept))
+                else:
+                    change.new = {**change.new, kept.column: value}
+        found.doubtful = [(kept, change.key) for change, kept in unsettled]
+        values = yield from self.read(found.doubtful, changes, now)
+        for (change, kept), value in zip(unsettled, values, strict=True):
+            assert change.new is not None
+            change.new = {**change.new, kept.column: value}
         return found
 
     def balances(self, changes: Sequence[RowChange]) -> dict[tuple[Kept, Key], Balance]:
@@ -122,30 +135,17 @@ class ComputedColumns:
         named = dict(zip(self.model.entities[entity].key, key, strict=True))
         return [Edit(exact.view.name, "check", exact.key.of(named)[0], exact.at, expect="absent", alive_at=now)]
 
-    def settle(
-        self,
-        change: RowChange,
-        kept: Kept,
-        balance: Balance | None,
-        changes: Sequence[RowChange],
-        found: Derived,
-        now: datetime,
-    ) -> Proc[None]:
-        """Works out one computed value of a row that changes."""
-        assert change.new is not None
+    def settled(self, change: RowChange, kept: Kept, balance: Balance | None) -> Any:
+        """One computed value of a row that changes; unknown if all children have to be looked at."""
         if change.old is not None:
             before = change.old[kept.column]
-            value = before if balance is None else self.applied(kept, before, balance, change.label)
-            if balance is not None:
-                change.tests = (*change.tests, Test(kept.column, "=", before))
-        elif change.is_new:
-            value = self.applied(kept, self.folded(kept, ()), balance or Balance(), change.label)
-        else:
-            value = _UNKNOWN
-        if value is _UNKNOWN:
-            value = yield from self.read(kept, change.key, changes, now)
-            found.doubtful.append((kept, change.key))
-        change.new = {**change.new, kept.column: value}
+            if balance is None:
+                return before
+            change.tests = (*change.tests, Test(kept.column, "=", before))
+            return self.applied(kept, before, balance, change.label)
+        if change.is_new:
+            return self.applied(kept, self.folded(kept, ()), balance or Balance(), change.label)
+        return _UNKNOWN
 
     def applied(self, kept: Kept, before: Any, balance: Balance, label: str) -> Any:
         """A value after what is taken from it and given to it; unknown if all children have to be looked at."""
@@ -168,19 +168,36 @@ class ComputedColumns:
             return best
         return _UNKNOWN if before in lost else before
 
-    def read(self, kept: Kept, key: Key, changes: Sequence[RowChange], now: datetime) -> Proc[Any]:
-        """A value from the children themselves, as they will be after these changes."""
-        (rows,) = yield from self.reader.pointing_at(kept.child, kept.role, [key], now)
-        own = self.model.entities[kept.child].key
-        after = {tuple(row[column] for column in own): row for row in rows}
-        for change in changes:
-            if change.entity == kept.child and not change.follows and not change.blind:
-                after.pop(change.key, None)
-                part = part_of(kept, change.new)
-                if part is not None and part[0] == key:
-                    assert change.new is not None
-                    after[change.key] = change.new
-        return in_range(kept, self.folded(kept, list(after.values())), f"'{kept.entity}'")
+    def read(self, wanted: Sequence[tuple[Kept, Key]], changes: Sequence[RowChange], now: datetime) -> Proc[list[Any]]:
+        """Values from the children themselves, as they will be after these changes."""
+        children = yield from self.children(wanted, now)
+        found = []
+        for kept, key in wanted:
+            own = self.model.entities[kept.child].key
+            after = {tuple(row[column] for column in own): row for row in children[kept.child, kept.role, key]}
+            for change in changes:
+                if change.entity == kept.child and not change.follows and not change.blind:
+                    after.pop(change.key, None)
+                    part = part_of(kept, change.new)
+                    if part is not None and part[0] == key:
+                        assert change.new is not None
+                        after[change.key] = change.new
+            found.append(in_range(kept, self.folded(kept, list(after.values())), f"'{kept.entity}'"))
+        return found
+
+    def children(
+        self, wanted: Sequence[tuple[Kept, Key]], now: datetime
+    ) -> Proc[dict[tuple[str, str, Key], list[Row]]]:
+        """The rows that values are computed of: those of a parent read once, and all together."""
+        keys: dict[tuple[str, str], dict[Key, None]] = {}
+        for kept, key in wanted:
+            keys.setdefault((kept.child, kept.role), {})[key] = None
+        lists = yield from gather(self.reader.pointing_at(*edge, list(some), now) for edge, some in keys.items())
+        return {
+            (*edge, key): rows
+            for (edge, some), found in zip(keys.items(), lists, strict=True)
+            for key, rows in zip(some, found, strict=True)
+        }
 
     def folded(self, kept: Kept, rows: Sequence[Row]) -> Any:
         """The aggregate that a computed column stands for."""
@@ -197,19 +214,25 @@ class ComputedColumns:
                 row[kept.column] = self.folded(kept, children)
         return found
 
-    def again(self, kept: Kept, key: Key, now: datetime, label: str) -> Proc[RowChange | None]:
-        """The change that a value needs which was found by reading children, if one has come or gone since."""
-        # The row first: a child that comes after it is read changes it, which is noticed.
-        rows = yield from self.reader.by_key([(kept.entity, key)], now)
-        row = rows[kept.entity, key]
-        if row is None:
-            return None
-        value = yield from self.read(kept, key, (), now)
-        if value == row[kept.column]:
-            return None
-        tests = (Test(kept.column, "=", row[kept.column]),)
-        new = {**row, kept.column: value}
-        return RowChange(kept.entity, key, row, new, label, tests=tests, expect="present", derived=True)
+    def again(self, doubtful: Sequence[tuple[Kept, Key]], now: datetime, label: str) -> Proc[list[RowChange]]:
+        """The changes that values need which were found by reading children, where one has come or gone since."""
+        # The rows first: a child that comes after its parent is read changes it, which is noticed.
+        rows = yield from self.reader.by_key(list(dict.fromkeys((kept.entity, key) for kept, key in doubtful)), now)
+        there = [(kept, key) for kept, key in doubtful if rows[kept.entity, key] is not None]
+        values = yield from self.read(there, (), now)
+        found: dict[tuple[str, Key], RowChange] = {}
+        for (kept, key), value in zip(there, values, strict=True):
+            row = rows[kept.entity, key]
+            assert row is not None
+            if value != row[kept.column]:
+                change = found.setdefault(
+                    (kept.entity, key),
+                    RowChange(kept.entity, key, row, dict(row), label, expect="present", derived=True),
+                )
+                assert change.new is not None
+                change.new[kept.column] = value
+                change.tests = (*change.tests, Test(kept.column, "=", row[kept.column]))
+        return list(found.values())
 
 
 _UNKNOWN: Any = object()
