@@ -102,3 +102,61 @@ def test_they_are_kept_where_they_are_read_most(reads: Pair, size: str) -> None:
         assert computed <= set(design.views[home].holds)
     if size == "written":
         assert not computed & set(design.views[home].holds)
+
+
+COVERS = """
+entities:
+  Album:
+    fields:
+      aid: int, key
+      cover: Photo, optional 50%
+      title: string(8), default 'x'
+      photos_in: count(photos)
+      size: sum(photos.bytes)
+      largest: max(photos.bytes)
+  Photo:
+    fields:
+      pid: int, key
+      album: Album, as photos, optional 90%
+      bytes: int, default 1
+      name: string(8), default 'x'
+patterns:
+  album: { find: Album, where: "aid = :aid", with: [cover.name] }
+  largest: { find: Album, order: size desc, page: 3, select: [aid, size, photos_in, cover.name] }
+writes:
+  start: { upsert: Album }
+  choose: { update: Album, set: [cover], where: "aid = :aid" }
+  drop: { delete: Album, where: "aid = :aid" }
+  add: { create: Photo }
+  put: { upsert: Photo }
+  edit: { update: Photo, set: [bytes, name], where: "pid = :pid" }
+  move: { update: Photo, set: [album, name], where: "pid = :pid" }
+  forget: { delete: Photo, where: "pid = :pid" }
+transactions:
+  add_and_edit: [add, edit]
+  add_and_forget: [add, forget]
+"""
+
+
+def test_a_row_that_copies_from_one_of_those_it_is_computed_of_gets_both(both: Both) -> None:
+    """An album with its cover: a change of that photo changes a copy in the album's entry, and a sum there."""
+    pair = both(COVERS, [("Album", {"aid": 1, "cover": 7}), ("Album", {"aid": 2, "cover": 7})])
+    writes: list[tuple[str, dict[str, Any]]] = [
+        ("add", {"pid": 7, "album": 1, "bytes": 3, "name": "a"}),
+        ("edit", {"pid": 7, "bytes": 5, "name": "b"}),
+        ("move", {"pid": 7, "album": 2, "name": "c"}),
+        ("move", {"pid": 7, "album": 1, "name": "d"}),
+        ("add_and_edit", {"add": {"pid": 8, "album": 1}, "edit": {"pid": 7, "bytes": 9, "name": "e"}}),
+        ("choose", {"aid": 1, "cover": 8}),
+        ("put", {"pid": 8, "album": 2, "bytes": 4, "name": "f"}),
+        ("forget", {"pid": 7}),
+        ("add_and_forget", {"add": {"pid": 7, "album": 2, "bytes": 6}, "forget": {"pid": 8}}),
+        ("put", {"pid": 7, "name": "g"}),
+        ("drop", {"aid": 2}),
+        ("start", {"aid": 2, "cover": 7}),
+        ("put", {"pid": 7, "album": 2, "name": "h"}),
+    ]
+    pair.stays_right(writes, [("album", {"aid": 1}), ("album", {"aid": 2}), ("largest", {})])
+    covers = [("Album", {"aid": aid, "cover": 10 + aid}) for aid in range(3, 9)]
+    pair.load([*covers, *(("Photo", {"pid": 10 + aid, "album": 3 + aid % 3, "name": "i"}) for aid in range(3, 9))])
+    pair.agrees([("album", {"aid": aid}) for aid in range(3, 9)])

@@ -244,3 +244,99 @@ def test_a_create_that_many_have_waited_for_is_cut_off(stores: tuple[Store, Stor
     other.rename(uid=1, name="second")
     assert {row["user"]["name"] for row in other.posts(user=1).rows} == {"second"}
     assert other.verify().ok
+
+
+CHAIN = """
+keyplan: 1
+name: chain
+entities:
+  Owner: { count: 1000, fields: { oid: "int, key", name: "string(20)" } }
+  Board: { count: 1000, fields: { bid: "int, key", owner: Owner, title: "string(20), default 'x'" } }
+  Thread: { count: 1M, fields: { tid: "int, key", board: "Board, as threads" } }
+patterns:
+  threads: { find: Thread, where: "board = :bid", with: [board.owner.name], order: tid, page: 1000, rate: 5000/s }
+  thread: { find: Thread, where: "tid = :tid", with: [board.owner.name, board.title], rate: 5000/s, p99: 7ms }
+writes:
+  join: { create: Owner, rate: 1/day }
+  add: { create: Thread, rate: 1/s }
+"""
+
+
+@pytest.fixture
+def chained(harness: Harness, lend: Lend) -> Iterator[tuple[Store, Store]]:
+    """Two stores of a model in which threads copy from an owner, who is two references away."""
+    model = replace(parse_model(CHAIN), targets=harness.targets)
+    design = noting(model, keyplan.design(model, harness.name))
+    url = lend(CHAIN)
+    keyplan.apply(model, url, design=design)
+    with keyplan.open(model, url, design=design) as one, keyplan.open(model, url, design=design) as other:
+        yield one, other
+
+
+def test_a_chain_comes_to_lead_somewhere_while_another_row_joins_it(chained: tuple[Store, Store]) -> None:
+    """The row in between is no longer among those that point at nothing when it is looked again."""
+    store, other = chained
+    port = store._port
+    for number in range(7):
+        store.load([("Board", {"bid": number, "owner": number}), ("Thread", {"tid": 10 * number, "board": number})])
+        arguments = {"tid": 10 * number + 1, "board": number}
+        store._port = HeldUp(port, {number: lambda new=arguments: other.add(**new)})  # type: ignore
+        store.join(oid=number, name="n")
+        store._port = port
+        rows = store.threads(bid=number).rows
+        assert {row["board"]["owner"]["name"] for row in rows} == {"n"}, number
+        assert [store.thread(tid=row["tid"])["board"]["owner"]["name"] for row in rows] == ["n"] * len(rows), number
+    found = store.verify()
+    assert found.ok, found.problems
+
+
+@pytest.mark.parametrize("rounds", [2, 4, 6, 8, 10, 12, 13, 14])
+def test_a_create_at_the_end_of_long_chains_is_cut_off(chained: tuple[Store, Store], rounds: int) -> None:
+    store, other = chained
+    store.load([("Board", {"bid": number, "owner": 1}) for number in range(FOLLOWERS)])
+    store.load([("Thread", {"tid": number, "board": number}) for number in range(FOLLOWERS)])
+    cut_off(store, rounds, "join", oid=1, name="n")
+    other.settle()
+    do(other, "join", {"oid": 1, "name": "n"})
+    assert {other.thread(tid=number)["board"]["owner"]["name"] for number in range(FOLLOWERS)} == {"n"}
+    found = other.verify()
+    assert found.ok, found.problems
+
+
+ALBUM = """
+keyplan: 1
+name: albums
+entities:
+  Album: { count: 10k, fields: { aid: "int, key", title: "string(20)", size: count(photos) } }
+  Photo: { count: 1M, fields: { pid: "int, key", album: "Album, as photos", bytes: int } }
+patterns:
+  album: { find: Album, where: "aid = :aid", rate: 5000/s, p99: 7ms }
+  photo: { find: Photo, where: "pid = :pid", with: [album.title], rate: 5000/s, p99: 7ms }
+writes:
+  open_album: { create: Album, rate: 1/day }
+  close_album: { delete: Album, where: "aid = :aid", rate: 1/day }
+  add: { create: Photo, rate: 1/s }
+"""
+
+
+def test_a_row_is_seen_to_be_there_and_not_to_be_there_by_one_write(harness: Harness, lend: Lend) -> None:
+    """It is read once to count in it, and once to copy from it; somebody makes it, or deletes it, in between."""
+    model = replace(parse_model(ALBUM), targets=harness.targets)
+    design = keyplan.design(model, harness.name)
+    url = lend(ALBUM)
+    keyplan.apply(model, url, design=design)
+    with keyplan.open(model, url, design=design) as store, keyplan.open(model, url, design=design) as other:
+        port = store._port
+        for number in range(12):
+            made = number % 2 == 0
+            if not made:
+                store.open_album(aid=number, title="t")
+            call = ("open_album", {"aid": number, "title": "t"}) if made else ("close_album", {"aid": number})
+            store._port = HeldUp(port, {number // 2: lambda call=call: do(other, *call)})  # type: ignore
+            store.add(pid=number, album=number, bytes=1)
+            store._port = port
+            album = store.album(aid=number)
+            assert album is None or album["size"] == 1, number
+            assert store.photo(pid=number)["album"]["title"] == (album and album["title"]), number
+        found = store.verify()
+        assert found.ok, found.problems

@@ -52,7 +52,7 @@ class Afterwards:
             world = World(self.model, self.reader, now)
             for change in watched:
                 world.changed[change.entity, change.key] = (change.old, change.new)
-            found = yield from self.mutator.followers(world, watched)
+            found = yield from self.mutator.followers(world, watched, done=batch.changes)
             late = [replace(change, late=True) for change in found if (change.entity, change.key) not in done]
             if not late:
                 return

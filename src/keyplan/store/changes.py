@@ -19,6 +19,10 @@ Source = tuple[str, Key, Row | None]
 """A row of an entity, as it was when values were copied from it."""
 
 
+class ChangedMeanwhileError(ConflictError):
+    """What was read for one write contradicts itself, because others wrote in between; to be worked out anew."""
+
+
 @dataclass
 class RowChange:
     """One row as it was and as it will be; None where there is no row."""
@@ -158,6 +162,9 @@ def merged(edits: list[Edit], extremes: Mapping[tuple[str, str], str]) -> list[E
 
 
 def _both(first: Edit, second: Edit, extremes: Mapping[tuple[str, str], str]) -> Edit:
+    for one, other in ((first, second), (second, first)):
+        if one.do == "check" and one.expect == "absent" and (other.expect == "present" or other.tests):
+            raise ChangedMeanwhileError("others keep changing the same rows; try again")
     if second.do == "check":
         first, second = second, first
     if first.do == "check":

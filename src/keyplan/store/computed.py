@@ -63,7 +63,12 @@ class ComputedColumns:
         """The values of computed columns after these changes: put into rows that change anyway, or further changes."""
         found = Derived()
         by_row = {(change.entity, change.key): change for change in changes}
+        known = [change for change in changes if change.derived]  # their values were looked up just now, by `again`
         balances = self.balances(changes)
+        for kept, key in balances:
+            change = by_row.get((kept.entity, key))
+            if change is not None and change.follows:  # it also copies from one of the rows that it is computed of
+                change.follows, change.derived, change.recopied, change.expect = False, True, True, "present"
         unknown = [
             (kept.entity, key)
             for kept, key in balances
@@ -79,7 +84,6 @@ class ComputedColumns:
             else:
                 by_row[place] = RowChange(*place, row, dict(row), label, expect="present", derived=True)
                 found.changes.append(by_row[place])
-        known = [change for change in changes if change.derived]  # their values were looked up just now, by `again`
         unsettled = []
         for change in by_row.values():
             if change.new is None or change.blind or change.follows or any(change is one for one in known):

@@ -67,7 +67,7 @@ class Intents:
         watched = self.watched(batch)
         late = [change for change in watched if change.old is not None]
         edits = [self.record(change) for change in late]
-        followed = any(change.follows for change in batch.changes)
+        followed = any(change.follows or change.recopied for change in batch.changes)
         for change in watched:
             if change.old is None and (followed or self.mutator.places.may_return(change.entity)):
                 edits.append(Edit(INTENTS, "check", (self.name(change),), expect="absent"))

@@ -8,7 +8,7 @@ one atomic request either sees the world as it was read, or is refused and worke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
@@ -132,7 +132,7 @@ class Mutator:
         try:
             edits = merged(work.edits, self.extreme_names)
         except ConflictError as error:
-            raise ConflictError(f"{changes[0].label}: {error}") from None
+            raise type(error)(f"{changes[0].label}: {error}") from None
         homes = {edit.row: number for number, edit in enumerate(edits) if edit.returning}
         return Batch(edits, changes, homes, derived.doubtful, work.sources)
 
@@ -143,22 +143,28 @@ class Mutator:
             return Derived()
         return (yield from self.computed.derive(changes, now, changes[0].label))
 
-    def followers(self, world: World, changes: list[RowChange], *, first: bool = False) -> Proc[list[RowChange]]:
-        """Rows that copy something which changes; at `first`, those that the same write has just found are known."""
+    def followers(
+        self, world: World, changes: list[RowChange], *, first: bool = False, done: Sequence[RowChange] = ()
+    ) -> Proc[list[RowChange]]:
+        """Rows that copy something which changes; at `first`, those that the same write has just found are known.
+
+        Those that are `done` were found before. The ones at the end of long chains come first: as long as the rows
+        that they are found by are noted to point at nothing, this can be cut off and done again.
+        """
         found: list[RowChange] = []
         sources: dict[str, list[tuple[RowChange, set[str]]]] = {}
         for change in changes:
             if not (change.is_new or change.blind or change.follows) and self.places.watches[change.entity]:
                 sources.setdefault(change.entity, []).append((change, differing_columns(change)))
         for entity, some in sources.items():
-            for watch in self.places.watches[entity]:
+            for watch in sorted(self.places.watches[entity], key=lambda one: -len(one.roles)):
                 watched = [
                     change
                     for change, differing in some
                     if watch.columns & differing
                     and not (first and len(watch.roles) == 1 and (watch.entity, watch.roles[0]) in change.covered)
                 ]
-                rows = (yield from self.watching(watch, watched, world)) if watched else {}
+                rows = (yield from self.watching(watch, watched, world, done)) if watched else {}
                 for key, row in rows.items():
                     if (watch.entity, key) not in world.changed:
                         world.changed[watch.entity, key] = (row, row)
@@ -167,7 +173,9 @@ class Mutator:
                         self.recopy(world, changes, watch.entity, key, row)
         return found
 
-    def watching(self, watch: Watch, changes: list[RowChange], world: World) -> Proc[dict[Key, Row]]:
+    def watching(
+        self, watch: Watch, changes: list[RowChange], world: World, done: Sequence[RowChange]
+    ) -> Proc[dict[Key, Row]]:
         """The rows from which a chain of references leads to one of these."""
         found: dict[Key, Row] = {}
         new = [change.key for change in changes if change.old is None]
@@ -184,6 +192,15 @@ class Mutator:
             )
             key = self.model.entities[holder].key
             found = {tuple(row[column] for column in key): row for some in lists for rows in some for row in rows}
+            if depth and new:  # no longer noted to point at nothing, but others may have come to point at them
+                columns = self.model.entities[holder].roles[role].columns
+                found |= {
+                    change.key: change.new
+                    for change in done
+                    if change.entity == holder
+                    and change.new is not None
+                    and tuple(change.new.get(column) for column in columns) in new
+                }
             if not found:
                 break
             keys, new = list(found), []

@@ -24,7 +24,7 @@ from keyplan.model.write import Write
 from keyplan.plan.design import Design
 from keyplan.plan.edits import Edit, Test
 from keyplan.store.afterwards import Afterwards
-from keyplan.store.changes import Batch, RowChange
+from keyplan.store.changes import Batch, ChangedMeanwhileError, RowChange
 from keyplan.store.copies import Copied
 from keyplan.store.execute import ROOT, Executor, Runner
 from keyplan.store.filter import Call, Filter, compile_filter
@@ -250,7 +250,14 @@ class Writer:
                 raise UncertainError(f"{error}; the reply to this write was lost, it may have done so") from None
             if not changes:
                 return {}
-            batch = yield from self.mutator.batch([*cleared, *changes], now, seen=seen)
+            try:
+                batch = yield from self.mutator.batch([*cleared, *changes], now, seen=seen)
+            except ChangedMeanwhileError:
+                if attempt == ATTEMPTS - 1:
+                    raise
+                reading = True
+                yield Pause(random.random() * min(0.2, 0.002 * 2**attempt))
+                continue
             if not batch.edits:
                 if lost:  # it was done, and what follows it may not be
                     yield from self.intents.finish_all(now)
