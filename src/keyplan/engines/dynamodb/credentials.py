@@ -47,6 +47,9 @@ class Address(NamedTuple):
 _TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 """As DynamoDB Local and dynoxide say when they refuse others, seen 2026-11-16."""
 
+_REGION = re.compile(r"[A-Za-z0-9-]+")
+"""It becomes part of a host name and of a header."""
+
 
 def parse_url(url: str) -> Address:
     """Takes `dynamodb://TABLE?region=…&endpoint=…&profile=…` apart.
@@ -76,6 +79,9 @@ def parse_url(url: str) -> Address:
         if not value:
             raise ArgumentError(f"dynamodb: option '{name}' of the URL is empty; give a value or leave it out")
         options[name] = value
+    region = options.get("region", "")
+    if region and not _REGION.fullmatch(region):
+        raise ArgumentError(f"dynamodb: {region!r} is no name for a region; write one such as eu-west-1")
     endpoint = options.get("endpoint")
     if endpoint is not None:
         _check_endpoint(endpoint)
@@ -88,6 +94,10 @@ def _check_endpoint(endpoint: str) -> None:
         raise ArgumentError(f"dynamodb: endpoint '{endpoint}' is no http or https URL; write http://127.0.0.1:8000")
     if parts.username or parts.password:
         raise ArgumentError("dynamodb: an endpoint holds no credentials; use a profile or the environment")
+    try:
+        _ = parts.port
+    except ValueError:
+        raise ArgumentError(f"dynamodb: endpoint '{endpoint}' has no port from 0 to 65535; correct it") from None
 
 
 @dataclass(frozen=True)
