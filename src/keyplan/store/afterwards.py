@@ -10,7 +10,7 @@ from datetime import datetime
 from keyplan.engines.base import Codec, Pause, Proc
 from keyplan.errors import ConflictError
 from keyplan.model.model import Model
-from keyplan.store.changes import Batch, RowChange, differing_columns, merged
+from keyplan.store.changes import Batch, ChangedMeanwhileError, RowChange, differing_columns, merged
 from keyplan.store.intents import Intents
 from keyplan.store.mutate import Mutator
 from keyplan.store.rows import RowReader, World
@@ -56,11 +56,16 @@ class Afterwards:
             late = [replace(change, late=True) for change in found if (change.entity, change.key) not in done]
             if not late:
                 return
-            again = yield from self.mutator.batch(late, now, watched)
+            unchanged = [self.intents.unchanged(change) for change in watched]
+            try:
+                again = yield from self.mutator.batch(late, now, watched)
+                edits = merged([*again.edits, *unchanged], self.mutator.extreme_names)
+            except ChangedMeanwhileError:
+                yield Pause(random.random() * 0.02)
+                continue
             if not again.edits:
                 return
-            unchanged = [self.intents.unchanged(change) for change in watched]
-            (reply,) = yield [self.codec.write(merged([*again.edits, *unchanged], self.mutator.extreme_names))]
+            (reply,) = yield [self.codec.write(edits)]
             if not isinstance(reply, Exception):
                 return
             if not isinstance(reply, ConflictError):

@@ -27,7 +27,7 @@ from keyplan.model.values import from_json, to_json
 from keyplan.plan.edits import Edit, Test
 from keyplan.plan.intents import INTENTS
 from keyplan.plan.steps import Search
-from keyplan.store.changes import Batch, RowChange, differing_columns, merged
+from keyplan.store.changes import Batch, ChangedMeanwhileError, RowChange, differing_columns, merged
 from keyplan.store.copies import Copied, Copies
 from keyplan.store.mutate import Mutator
 from keyplan.store.rows import Key, Row, World
@@ -197,8 +197,11 @@ class Intents:
         start, size = 0, self.most // 2
         check = self.unchanged(change)
         while start < len(followers):
-            batch = yield from self.mutator.batch(list(followers[start : start + size]), now, [change])
-            edits = merged([*batch.edits, check], self.mutator.extreme_names)
+            try:
+                batch = yield from self.mutator.batch(list(followers[start : start + size]), now, [change])
+                edits = merged([*batch.edits, check], self.mutator.extreme_names)
+            except ChangedMeanwhileError:
+                return False
             if len(edits) > self.most:
                 if size == 1:
                     raise UnsupportedError(f"{change.label}: one row has more than {self.most} entries that follow it")
