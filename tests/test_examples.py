@@ -126,14 +126,10 @@ def pair(model: Model, url: str) -> Iterator[Pair]:
 
 
 def test_engine_answers_as_the_reference(pair: Pair) -> None:
-    store, database, _ = pair
+    """Every pattern; then every write and transaction, mixed, each with the same outcome; then every pattern again."""
+    store, database, clock = pair
     assert len(store.design.unserved) <= UNSERVED * len(store.model.patterns), store.design.unserved
     same_answers(store, database, Caller(database, filled(store.model, seed=2), seed=4))
-
-
-def test_engine_writes_as_the_reference(pair: Pair) -> None:
-    """Every write and transaction, mixed, each with the same outcome; afterwards every pattern answers the same."""
-    store, database, clock = pair
     caller = Caller(database, filled(store.model, seed=2), seed=5)
     for name, arguments in caller.writes(WRITES):
         clock.advance()

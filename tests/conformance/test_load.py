@@ -97,9 +97,9 @@ def test_no_rows(both: Both) -> None:
     assert both(MODEL).store.load([]) == 0
 
 
-def test_an_interrupted_load_goes_on(both: Both, size: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a batch of the usual size in one design, and after a small one in the others."""
-    batch = load.BULK if size == "small" else 500
+def test_an_interrupted_load_goes_on(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a small batch; batches of the usual size are interrupted on the command line."""
+    batch = 500
     monkeypatch.setattr(load, "BULK", batch)
     pair = both(MODEL)
     told = [0]

@@ -23,7 +23,7 @@ from tests.engines.harness import Harness
 from tests.engines.mongodb.packing import DESIGNS, packed_design
 from tests.strategies.programs import Clock, on_reference, play, programs
 
-EXAMPLES = max(10, int(os.environ.get("KEYPLAN_PROGRAMS", "300")) // 5)
+EXAMPLES = max(10, int(os.environ.get("KEYPLAN_PROGRAMS", "300")) // 10)
 
 
 @pytest.mark.parametrize("extras", list(DESIGNS))

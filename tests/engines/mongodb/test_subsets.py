@@ -125,7 +125,7 @@ def test_a_load_of_many_rows_below_one_keeps_the_first(mongodb: Harness) -> None
         pair.verified()
 
 
-EXAMPLES = max(10, int(os.environ.get("KEYPLAN_PROGRAMS", "300")) // 5)
+EXAMPLES = max(10, int(os.environ.get("KEYPLAN_PROGRAMS", "300")) // 10)
 
 
 @pytest.fixture
