@@ -48,11 +48,13 @@ def _local_command(port: int) -> list[str]:
     )
     main = "software.amazon.dynamodb.services.local.main.ServerRunner"
     options = ["-inMemory", "-sharedDb", "-disableTelemetry", "-port", str(port)]
-    # A server of minutes does not earn back what the second compiler takes, a third of all its time.
+    # A server of minutes does not earn back what the second compiler takes, a third of all its time; nor has it so much
+    # to collect that several threads of the collector would be of use.
     return [
         java,
         "-Xmx512m",
         "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
         f"-Djava.library.path={jars}",
         "-cp",
         f"{jars}/*",
