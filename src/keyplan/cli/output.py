@@ -323,6 +323,7 @@ def _said(step: Document) -> str:
         _amount(step["rows"], "row") if "rows" in step else "",
         "at the same time" if step.get("parallel") else "",
         "bucket by bucket" if step.get("walk") else "",
+        f"only where {step['beyond']} came along" if step.get("beyond") else "",
     ]
     return ", ".join([text, *filter(None, notes)])
 

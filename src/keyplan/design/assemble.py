@@ -263,7 +263,7 @@ class Assembly:
         if sub.what == "children":
             assert sub.select is not None
             order = self._total(sub.goal.need.entity, sub.select.order)
-            return Attach(sub.role, plan, True, sub.under, order, sub.select.limit, sub.early)
+            return Attach(sub.role, plan, True, sub.under, order, sub.select.limit, sub.early, sub.beyond)
         role = sub.role.rpartition(".")[0] if sub.what == "computed" else sub.role
         return Attach(role, plan, under=sub.under, early=sub.early)
 
@@ -331,7 +331,7 @@ class Assembly:
         late = [figures for sub, figures in below if not sub.early]
         own_trips = option.cost.trips if option.view is not None else 0
         requests = [figures.requests for _, figures in below]
-        late_trips = [figures.trips for figures in late]
+        late_trips = [figures.trips if sub.chance >= 0.5 else 0 for sub, figures in below if not sub.early]
         if option.kind == "then" and self._chance_of_second(goal, option) < 1:
             chance = self._chance_of_second(goal, option)
             requests[1] *= chance

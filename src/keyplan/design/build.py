@@ -19,6 +19,7 @@ from keyplan.design.maintain import Maintenance
 from keyplan.design.match import key_shape, match_key
 from keyplan.design.needs import need_of_pattern, rank_target_need, whole_row
 from keyplan.design.options import Options
+from keyplan.design.overflow import most_wanted
 from keyplan.design.problem import CARRY, Problem, Root
 from keyplan.design.required import is_exact, is_home, required_views
 from keyplan.design.statistics import Statistics, peak_rate, zipf_top
@@ -113,12 +114,12 @@ def build_problem(
     costs = engine.costs(model)
     facts = like.forms.facts if like is not None else Facts(model, statistics)
     if like is not None and like.ground.model is model:
-        candidates = like.ground.candidates
+        candidates, wanted = like.ground.candidates, like.forms.wanted
     else:
         subsets = any(kind.subsets for kind in engine.kinds.values())
         needs = list(dict.fromkeys(all_needs(model, statistics, subsets=subsets)))
-        candidates = Candidates(model, statistics, engine.kinds).collect(needs)
-    forms = Forms(model, facts, engine.kinds, costs)
+        candidates, wanted = Candidates(model, statistics, engine.kinds).collect(needs), most_wanted(needs)
+    forms = Forms(model, facts, engine.kinds, costs, wanted)
     refused: dict[str, str] = {}
     views, view_facts = _fitted(model, statistics, forms, candidates, without, refused, together)
     same: Set[str] = frozenset()
@@ -294,6 +295,9 @@ def _fitted(
         if any(_is_optional(model, view, embed.role) for embed in view.embeds):
             continue
         kept = [one for one in fitted if not without(one[0])]
+        if view.embeds:  # different ones may come to the same when only the first children are left
+            kept = [one for one in kept if one[0].embeds == view.embeds or identity(one[0]) not in known]
+            known |= {identity(form) for form, _ in kept}
         for form, about in kept:
             met = together.readers.get(place_of(form), 0.0)
             read = about if met <= readers else facts.of(form, met)

@@ -66,6 +66,8 @@ def _walk(assembly: Assembly, goal: Goal, steps: list[Mapping[str, Any]]) -> Non
                 steps[number] = {**steps[number], "for": label}
             if sub.early:
                 steps[number] = {**steps[number], "parallel": True}
+            if sub.beyond is not None:
+                steps[number] = {**steps[number], "beyond": sub.beyond}
     if option.match is not None and option.match.left:
         steps.append({"op": "filter", "where": [str(c) for c in option.match.left], "rows": _round(option.rows)})
     if option.kind in ("fold", "measure") and need.fold is not None:

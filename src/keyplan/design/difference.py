@@ -178,13 +178,16 @@ def _plans(model: Model, locked: Design, current: Design) -> list[dict[str, Any]
     return found
 
 
+_SAID = ("where", "by", "order", "with", "at", "for", "merge", "parallel", "beyond")
+
+
 def _steps(design: Design, pattern: str) -> list[tuple[object, ...]]:
     """What a plan does and on which views, without its figures."""
     return [
         (
             step["op"],
             _settled(design.views[str(step["view"])]) if step.get("view") in design.views else None,
-            *(_plain(step.get(key)) for key in ("where", "by", "order", "with", "at", "for", "merge", "parallel")),
+            *(_plain(step.get(key)) for key in _SAID),
         )
         for step in design.plans[pattern].steps
     ]

@@ -172,6 +172,7 @@ def _step() -> Schema:
         "merge": {"const": True, "description": "The answers of several partitions are merged."},
         "walk": {"const": True, "description": "Time buckets are read in order until there are enough rows."},
         "parallel": {"const": True, "description": "It runs in the same round trip as the step before."},
+        "beyond": _whole("It runs only where so many rows have come along already, which may not be all."),
         "requests": _number("Requests."),
         "rows": _number("Entries read; for a filter, rows left."),
         "units": _units(),

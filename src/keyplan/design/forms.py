@@ -1,4 +1,5 @@
-"""Forms of a candidate view that fit the engine: as it is, in shards, or in time buckets with a directory of them.
+"""Forms of a candidate view that fit the engine: as it is, in shards, in time buckets with a directory of them, or with
+only the first of its children.
 
 Neither shards nor buckets are dimensions of the space: a partition gets as many shards, or the largest bucket, as keep
 it within what the engine allows. A directory is a view with measures that counts the rows of each bucket; whether one
@@ -13,6 +14,7 @@ from math import ceil
 
 from keyplan.design.buckets import bucket_of
 from keyplan.design.facts import Facts
+from keyplan.design.overflow import Wanted, overflowing
 from keyplan.design.statistics import CUT_SECONDS
 from keyplan.engines.base import Kind
 from keyplan.engines.work import CostModel, Rejection, ViewFacts
@@ -27,24 +29,30 @@ MOST_SHARDS = 200
 class Forms:
     """Finds the forms of candidate views for one model on one engine."""
 
-    def __init__(self, model: Model, facts: Facts, kinds: Mapping[str, Kind], costs: CostModel) -> None:
+    def __init__(
+        self, model: Model, facts: Facts, kinds: Mapping[str, Kind], costs: CostModel, wanted: Wanted | None = None
+    ) -> None:
         self.model = model
         self.facts = facts
         self.kinds = kinds
         self.costs = costs
+        self.wanted: Wanted = wanted or {}
+        """Which children are wanted with the rows that have them."""
         self.refused: dict[str, str] = {}
         """Per entity: why a view of it is no candidate because of its size."""
 
     def of(self, view: View, readers: float = 0.0) -> list[tuple[View, ViewFacts]] | Rejection:
-        """The forms in which a view is a candidate: one as a rule, at most a sharded and a bucketed one otherwise."""
+        """The forms in which a view is a candidate: one as a rule; else at most a sharded and a bucketed one, or a few
+        with only the first children."""
         if view.packed:
             return self._packed(view, readers)
         plain = self.facts.of(view, readers)
         fitted = self.costs.fit(view, plain)
         tried = []
         if isinstance(fitted, Rejection):
-            if self.costs.partition_bytes is None:
-                return fitted
+            shorter = self._overflowing(view, readers) if view.embeds and self.kinds[view.kind].subsets else []
+            if shorter or self.costs.partition_bytes is None:
+                return shorter or fitted
             reason = fitted.reason
         else:
             known = plain if fitted is view else self.facts.of(fitted, readers)
@@ -76,6 +84,16 @@ class Forms:
                     if form is view:
                         break
         return found or Rejection("no value would be small enough")
+
+    def _overflowing(self, view: View, readers: float) -> list[tuple[View, ViewFacts]]:
+        """The view with only the first children of those roles of which a row may have too many."""
+        whole = [embed for embed in view.embeds if embed.limit is None]
+        large = [embed.role for embed in whole if self._is_refused(replace(view, embeds=(embed,)), readers)]
+        forms = overflowing(self.facts.statistics, view, large or [embed.role for embed in whole], self.wanted)
+        return [(form, self.facts.of(form, readers)) for form in forms if not self._is_refused(form, readers)]
+
+    def _is_refused(self, view: View, readers: float) -> bool:
+        return isinstance(self.costs.fit(view, self.facts.of(view, readers)), Rejection)
 
     def too_large(self, view: View, facts: ViewFacts) -> str:
         """Why the largest partition of a view holds more than it should; empty if it does not."""

@@ -38,6 +38,10 @@ class Sub:
     select: Select | None = None
     early: bool = False
     """Its conditions do not depend on the row, so that it runs in the same round trip as the search."""
+    beyond: int | None = None
+    """children: only for rows with which so many came along, which may not be all."""
+    chance: float = 1.0
+    """How often a row has that many."""
 
 
 @dataclass

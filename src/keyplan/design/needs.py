@@ -63,6 +63,8 @@ class Need:
     fold: FoldSpec | None = None
     buckets: tuple[str, str] | None = None
     """Not the rows are wanted, but which time buckets they lie in: (path, cut)."""
+    when_many: float = 0.0
+    """It is asked for only where there are many rows: so many on average, whatever the usual number is."""
     implied: tuple[Condition, ...] = ()
     """What is known of all rows that meet `given`, so that a view of just those rows will do. In the ordinary course
     there are none of them."""
@@ -74,7 +76,7 @@ class Need:
     def _hash(self) -> int:
         """Worked out once: what is found for a need is remembered under it, and asked for again and again."""
         asked = (self.entity, self.given, self.wants, self.trees, self.order, self.limit, self.strong)
-        return hash((asked, self.at_least, self.fold, self.buckets, self.implied))
+        return hash((asked, self.at_least, self.fold, self.buckets, self.when_many, self.implied))
 
 
 def need_of_pattern(model: Model, pattern: Pattern) -> Need:

@@ -178,7 +178,8 @@ class Options:
             if not found.options:
                 goal.rejections.extend(found.rejections[:2])
                 return None
-            subs.append(Sub(found, extra.role, extra.what, extra.under, extra.select, extra.early))
+            of = (extra.role, extra.what, extra.under, extra.select, extra.early, extra.beyond, extra.chance)
+            subs.append(Sub(found, *of))
         return tuple(subs)
 
     def _reads(self, work: Work) -> float:

@@ -21,6 +21,7 @@ from keyplan.design.needs import (
     select_paths,
     wanted,
 )
+from keyplan.design.overflow import begins, chance_of_more, rows_if_more
 from keyplan.design.required import is_home
 from keyplan.design.statistics import Statistics
 from keyplan.design.subsets import serves
@@ -57,6 +58,10 @@ class Extra:
     under: tuple[str, ...] = ()
     select: Select | None = None
     early: bool = False
+    beyond: int | None = None
+    """children: only for rows with which so many came along, as there may be more."""
+    chance: float = 1.0
+    """How often a row has so many."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +177,9 @@ class Ways:
             if way is None or asked is None:
                 found[name] = ([], refused)
             else:
-                found[name] = ([way, *self._through(need, place, asked)], refused)
+                full = self._way(need, place, asked, [], fuller=True) if place.view.embeds and not place.at else None
+                more = [full] if full is not None and full.along != way.along else []
+                found[name] = ([way, *more, *self._through(need, place, asked)], refused)
         return found
 
     def _asked(self, need: Need, place: Place) -> Asked | None:
@@ -193,10 +200,21 @@ class Ways:
             way = self._way(need, place, asked, [], document)
             if way is not None and way.along:
                 yield way
+            full = self._way(need, place, asked, [], document, fuller=True)
+            if full is not None and full.along and (way is None or full.along != way.along):
+                yield full
 
     def _way(
-        self, need: Need, place: Place, asked: Asked, refused: list[str], document: View | None = None
+        self,
+        need: Need,
+        place: Place,
+        asked: Asked,
+        refused: list[str],
+        document: View | None = None,
+        *,
+        fuller: bool = False,
     ) -> Way | None:
+        """The way by one place; with `fuller`, children come along that are all there are, unless there are many."""
         view, at = place.view, place.at
         kind = self.kinds[view.kind]
         found = match_contents(self.model, self.statistics, kind, view, need, at, place.seen, asked.key, place.held)
@@ -224,7 +242,7 @@ class Ways:
             refused.append(f"only walking through {entries:.3g} rows of '{need.entity}' would find them")
             return None
         lacking = self._lacking(need, found, rows)
-        children = self._children(need, found, rows, document)
+        children = self._children(need, found, rows, document, fuller)
         if lacking is None or children is None:
             return None
         along, fetched = children
@@ -262,7 +280,7 @@ class Ways:
     def _reads(self, need: Need, found: Match) -> tuple[float, float, float]:
         """The entries that one execution reads, the rows among them that pass the conditions tested there, and the
         requests that it takes."""
-        entries, rows = found.entries, found.rows
+        entries, rows = max(found.entries, need.when_many), max(found.rows, need.when_many)
         if need.limit is None:
             return entries, rows, found.spans
         if not found.ordered:
@@ -272,9 +290,9 @@ class Ways:
         total = self.statistics.matched(need.entity, need.given, need.at_least)
         keep_after = total / rows if found.left and rows else 1.0
         keep_inside = rows / entries if entries else 1.0
-        rows = min(rows, need.limit / max(keep_after, 1e-9))
+        all_rows, rows = rows, min(rows, need.limit / max(keep_after, 1e-9))
         # Where all rows are wanted, everything is read, though it may be that nothing passes.
-        wanted_entries = rows / max(keep_inside, 1e-9) if rows < found.rows else entries
+        wanted_entries = rows / max(keep_inside, 1e-9) if rows < all_rows else entries
         per_span = min(entries / found.spans, wanted_entries)
         requests = found.spans
         if found.walks and found.buckets > 1:
@@ -345,7 +363,7 @@ class Ways:
             yield name, {text[len(name) + 1 :] for text in paths if text.startswith(name + ".")}
 
     def _children(
-        self, need: Need, found: Match, rows: float, document: View | None
+        self, need: Need, found: Match, rows: float, document: View | None, fuller: bool
     ) -> tuple[dict[str, Select], list[Extra]] | None:
         """The children that come along with the rows, and those that have to be fetched; None if that cannot be."""
         along: dict[str, Select] = {}
@@ -356,14 +374,23 @@ class Ways:
             embed = embeds.get(tree.role)
             ordered = embed is not None and not any(term.path.roles for term in tree.select.order)
             if embed is None or not ordered or not serves(self.model, need.entity, embed, tree.select):
-                extras.append(Extra(tree.role, "children", self._child_rows(need, tree), rows, (), tree.select))
-                continue
+                apart = Extra(tree.role, "children", self._child_rows(need, tree), rows, (), tree.select)
+                if embed is None or not fuller or not begins(self.model, need.entity, embed, tree.select):
+                    extras.append(apart)
+                    continue
+                extras.append(self._if_more(need.entity, embed, apart))
             under = self._under(need, tree.role, tree.select, embed, rows)
             if under is None:
                 return None
             along[tree.role] = tree.select
             extras.extend(under)
         return along, extras
+
+    def _if_more(self, entity: str, embed: Embed, apart: Extra) -> Extra:
+        """Children that are fetched only for rows with which as many came along as are kept with any."""
+        chance = chance_of_more(self.statistics, entity, embed)
+        need = replace(apart.need, when_many=rows_if_more(self.statistics, entity, embed))
+        return replace(apart, need=need, times=apart.times * chance, beyond=embed.limit, chance=chance)
 
     def _child_rows(self, need: Need, tree: Tree) -> Need:
         *above, role = tree.role.split(".")
@@ -423,7 +450,7 @@ class Ways:
 
     def _soon(self, need: Need, extra: Extra) -> Extra:
         """The extra with `early` set, if it need not wait for the row."""
-        early = self._early(need, extra.need) if not extra.under else None
+        early = self._early(need, extra.need) if not extra.under and extra.beyond is None else None
         return extra if early is None else replace(extra, need=early, early=True)
 
     def _early(self, need: Need, inner: Need) -> Need | None:

@@ -67,6 +67,9 @@ class Attach:
     early: bool = False
     """The plan's conditions do not depend on the row, so that it runs in the same rounds as the rows themselves;
     there is at most one row then."""
+    beyond: int | None = None
+    """To-many: rows have children under `role` already, all of them if they are fewer than so many. The plan runs for
+    the other rows alone, and its answer takes the place of what they have."""
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,8 @@ class ExtendNode:
         self.rows = executor.compile(node.rows)
         attachments = [_Attachment(executor, one) for one in node.adds]
         self.early = [one for one in attachments if one.early]
-        self.adds = [one for one in attachments if not one.early]
+        # What takes the place of children comes first, so that nothing is fetched for those.
+        self.adds = sorted((one for one in attachments if not one.early), key=lambda one: one.beyond is None)
         self.own = any(one.own for one in attachments)
         self.entity = self.rows.entity
         self.order = self.rows.order
@@ -187,6 +188,7 @@ class _Attachment:
         self.sorted = attach.many and bool(self.order) and self.plan.order[: len(self.order)] == self.order
         self.free = self.plan.free
         self.early = attach.early
+        self.beyond = attach.beyond
         self.own = not attach.role and not attach.many and not isinstance(attach.plan, Fold)
         """It brings the rest of the row itself."""
         self.push = self.limit if self.sorted else 1 if not self.many and self.plan.order else None
@@ -197,6 +199,10 @@ class _Attachment:
     def attach(self, call: Call, rows: list[Row]) -> Proc[None]:
         for name in self.under:
             rows = [child for row in rows for child in row.get(name) or ()]
+        if self.beyond is not None:
+            rows = [row for row in rows if len(row[self.role]) >= self.beyond]
+            for row in rows:
+                row[self.role] = []
         numbers: dict[tuple[Any, ...], int] = {}
         outers: list[Row] = []
         targets: list[int | None] = []

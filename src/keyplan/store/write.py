@@ -329,8 +329,9 @@ class Writer:
                     f"{change.label}: the reply was lost, and the row is there now; it may or may not be this one"
                 )
             state = [(one.entity, one.key, one.old) for one in batch.changes]
-            # A subset is refused because of siblings of the row that is written, which stays as it was.
+            # A subset, or what is computed of siblings, is refused because of these; and one may have come and one gone.
             contended = number < len(batch.edits) and self.mutator.subsets.has(batch.edits[number])
+            contended = contended or (number < len(batch.edits) and change.derived)
             if number < len(batch.edits) and self.takes_what_lags(batch, batch.edits[number]):
                 yield from self.intents.finish_all(now)
                 contended = True

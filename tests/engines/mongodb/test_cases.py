@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,11 +84,13 @@ def test_placing_an_order_writes_one_document_for_it() -> None:
 
 
 def test_more_items_than_an_array_should_have_are_documents_of_their_own() -> None:
+    """Those of nearly all orders are in their documents as well."""
     _, design = designed("shop", ("as items, max 50 ", "as items, max 5000 "))
-    assert not documents_embed(design, "Order")
+    assert not embedded(design, "Item")
+    assert [str(embed) for embed in design.views[design.homes["Order"][0]].embeds] == ["first 50 items"]
     allowed = ("name: shop", "name: shop\ntargets: { mongodb: { array_elements: 10000, document_bytes: 8MB } }")
     _, design = designed("shop", ("as items, max 50 ", "as items, max 5000 "), allowed)
-    assert documents_embed(design, "Order") == {"items"}
+    assert [str(embed) for embed in design.views[design.homes["Order"][0]].embeds] == ["items"]
 
 
 def test_names_are_fetched_for_pages_that_are_as_rare_as_orders_and_copied_for_popular_ones() -> None:
@@ -136,7 +139,7 @@ def test_the_newest_comments_are_in_the_document_of_the_post() -> None:
         (("rate: 500/s\n", "rate: 1/h\n"),),
         (("comment: { create: Comment, rate: 24k/day", "comment: { create: Comment, rate: 240M/day"),),
         (("body: text(200), max 5000", "body: text(60000), max 100000"),),
-        (("name: blog", "name: blog\ntargets: { mongodb: { array_elements: 20 } }"),),
+        (("name: blog", "name: blog\ntargets: { mongodb: { array_elements: 10 } }"),),
         (("count: 24M  ", "count: 24M\n    ttl: 365d  "),),
     ],
     ids=["rarely read", "often written", "large", "longer than wanted", "expiring"],
@@ -145,6 +148,12 @@ def test_the_newest_comments_are_apart_when_that_is_better(changes: tuple[tuple[
     _, design = designed("blog", *changes)
     assert not newest_comments(design)
     assert not design.refills
+
+
+def test_arrays_that_are_to_be_shorter_than_a_page_have_all_comments_of_most_posts() -> None:
+    _, design = designed("blog", ("name: blog", "name: blog\ntargets: { mongodb: { array_elements: 20 } }"))
+    assert newest_comments(design) == [("comments", 20, ["comment_id"])]
+    assert 1 < requests(design, "post") < 1.3
 
 
 def test_the_number_of_comments_is_kept() -> None:
@@ -263,6 +272,82 @@ def test_what_has_no_bound_is_kept_apart() -> None:
 
 def test_what_would_be_a_large_document_is_kept_apart() -> None:
     assert not replies_are_embedded(size=20_000)
+
+
+# all comments of a post, of which most have few
+
+JOURNAL = """
+keyplan: 1
+name: journal
+{targets}
+entities:
+  Author: {{ count: 100k, fields: {{ author_id: "int, key", name: string(20) }} }}
+  Post: {{ count: 1M, fields: {{ post_id: "ulid, key", title: string(60) }} }}
+  Comment:
+    count: {comments}
+    {ttl}
+    fields:
+      comment_id: ulid, key
+      post: Post, as comments, max {most}
+      author: Author
+      body: text({size})
+      created_at: timestamp, now
+patterns:
+  post: {{ find: Post, where: "post_id = :post_id", with: [comments, comments.author.name], rate: {reads} }}
+writes:
+  publish: {{ create: Post, rate: 1/s }}
+  comment: {{ create: Comment, rate: {writes} }}
+  erase: {{ delete: Comment, where: "comment_id = :comment_id", rate: 100/day }}
+"""
+
+
+def journal(
+    *,
+    comments: str = "12M",
+    most: int = 50_000,
+    size: int = 200,
+    reads: str = "500/s",
+    writes: str = "5/s",
+    ttl: str = "",
+    targets: str = "",
+) -> tuple[list[str], float]:
+    """What the documents of posts have of their comments, and how many requests a post takes on average."""
+    given = {"comments": comments, "most": most, "size": size, "reads": reads, "writes": writes, "ttl": ttl}
+    model = keyplan.parse_model(JOURNAL.format(targets=targets, **given))
+    design = keyplan.design(model, "mongodb")
+    return [str(embed) for embed in design.views[design.homes["Post"][0]].embeds], requests(design, "post")
+
+
+def test_comments_are_in_the_document_of_their_post_as_far_as_nearly_every_post_goes() -> None:
+    """Twelve on average, 50,000 on the viral one: the usual post is one read, the viral one two."""
+    kept, each = journal()
+    assert kept == ["first 200 comments"]
+    assert 1 < each < 1.01
+
+
+def test_few_comments_are_in_the_document_all_of_them() -> None:
+    assert journal(most=100) == (["comments"], 1)
+
+
+def test_comments_are_apart_if_all_posts_have_very_many() -> None:
+    """Two thousand on average: nearly every document would be full."""
+    kept, each = journal(comments="2000M")
+    assert kept == []
+    assert each >= 2
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"reads": "1/s", "writes": "50/s"}, {"size": 60_000}, {"ttl": "ttl: 365d"}],
+    ids=["rarely read", "large", "expiring"],
+)
+def test_comments_are_apart_when_that_is_better(changes: dict[str, Any]) -> None:
+    assert journal(**changes)[0] == []
+
+
+def test_fewer_comments_are_in_the_document_if_they_are_large_or_arrays_are_to_be_short() -> None:
+    assert journal(size=8000)[0] == ["first 50 comments"]
+    assert journal(targets="targets: { mongodb: { array_elements: 40 } }")[0] == ["first 20 comments"]
 
 
 LONELY = """

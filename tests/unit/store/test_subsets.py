@@ -104,6 +104,29 @@ def test_others_write_between_the_read_and_the_write(
     found.verified()
 
 
+def test_siblings_that_come_and_go_are_no_reason_to_refuse_a_write() -> None:
+    """Each time it is worked out anew the post counts as many comments as before, and another one in between."""
+    found, port = pair("copies")
+    other = another(port, found.clock)
+    turns: list[str] = []
+
+    def interfere(request: Any) -> None:
+        if len(turns) < 8 and isinstance(request, Written) == (len(turns) % 2 == 0):
+            turns.append("say" if len(turns) % 2 == 0 else "erase")
+            port.faults.clear()
+            if turns[-1] == "say":
+                other.say(**discussion.comment(11, 2, 0))
+            else:
+                other.erase(comment_id=11)
+            port.faults.append(interfere)
+
+    port.faults.append(interfere)
+    found.same("say", **discussion.comment(10, 2, 7))
+    assert len(turns) == 8
+    found.agrees(discussion.reads())
+    found.verified()
+
+
 @pytest.mark.parametrize("what", ["missing", "extra", "wrong"])
 def test_verify_finds_and_mends(what: str) -> None:
     found, port = pair("copies")
