@@ -110,7 +110,8 @@ def _count(rows: float) -> str:
 
 def _amount(value: float, noun: str) -> str:
     """`1 row`, `20 rows`."""
-    return f"{_count(value)} {noun if value == 1 else noun + 's'}"
+    shown = _count(value)
+    return f"{shown} {noun if shown == '1' else noun + 's'}"
 
 
 def _whole(value: int, noun: str) -> str:
@@ -205,7 +206,8 @@ def _steps(steps: Sequence[Document]) -> list[str]:
         where = " and ".join(step.get("where") or ())
         by = ", ".join(step.get("by") or ())
         line = said + (f": {where}" if where else "") + (f" by {by}" if by else "")
-        told.setdefault(line, []).extend([step["for"]] if step.get("for") else [])
+        beyond = f" beyond {step['beyond']}" if step.get("beyond") else ""
+        told.setdefault(line, []).extend([f"{step['for']}{beyond}"] if step.get("for") else [])
     return [f"{line}, for {', '.join(fields)}" if fields else line for line, fields in told.items()]
 
 

@@ -209,4 +209,5 @@ def step_text(step: Mapping[str, Any]) -> str:
     where = " and ".join(step.get("where") or ())
     by = ", ".join(step.get("by") or ())
     text += (f": {where}" if where else "") + (f" by {by}" if by else "")
-    return f"{text}, for {step['for']}" if step.get("for") else text
+    beyond = f" beyond {step['beyond']}" if step.get("beyond") else ""
+    return f"{text}, for {step['for']}{beyond}" if step.get("for") else text

@@ -329,9 +329,9 @@ class Writer:
                     f"{change.label}: the reply was lost, and the row is there now; it may or may not be this one"
                 )
             state = [(one.entity, one.key, one.old) for one in batch.changes]
-            # A subset, or what is computed of siblings, is refused because of these; and one may have come and one gone.
-            contended = number < len(batch.edits) and self.mutator.subsets.has(batch.edits[number])
-            contended = contended or (number < len(batch.edits) and change.derived)
+            # A subset, or a value that is computed of siblings, is refused because of these, though the row that is
+            # written, and even that value, may be as before: one came, and one went.
+            contended = number < len(batch.edits) and (change.derived or self.mutator.subsets.has(batch.edits[number]))
             if number < len(batch.edits) and self.takes_what_lags(batch, batch.edits[number]):
                 yield from self.intents.finish_all(now)
                 contended = True
