@@ -257,10 +257,16 @@ def test_search_in_one_field(reads: Pair) -> None:
 
 ACROSS = """
 entities:
-  File: { fields: { id: "int, key", name: "string(12), optional 50%", folder: "Folder, as files, optional 50%" } }
+  File:
+    fields:
+      id: int, key
+      name: string(12), optional 50%
+      folder: Folder, as files, optional 50%
+      note: string(9), optional 5%
   Folder: { fields: { fid: "int, key", name: string(12) } }
 patterns:
   across: { find: File, where: "search(name, folder.name, :words)", order: id }
+  there_or_here: { find: File, where: "search(folder.name, name, note, :words)", order: id }
   behind: { find: File, where: "search(folder.name, :words)", order: id }
 writes:
   save: { upsert: File }
@@ -279,6 +285,8 @@ def test_search_across_a_reference(both: Both) -> None:
     pair = both(ACROSS, rows)
     assert found(pair.same("across", words="ann letters")) == [1]
     assert found(pair.same("across", words="letters")) == [1, 2, 3, 4]
+    assert found(pair.same("there_or_here", words="ann letters")) == [1]
+    assert found(pair.same("there_or_here", words="letters")) == [1, 2, 3, 4]
     pair.same("rename", fid=1, name="bills")
     pair.same("save", id=3, name="ann", folder=1)
     assert found(pair.same("across", words="ann bills")) == [1, 3]

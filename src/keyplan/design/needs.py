@@ -207,6 +207,8 @@ def driven(model: Model, statistics: Statistics, need: Need) -> Iterator[tuple[N
         role = here.roles[name]
         behind = [c for c in need.given if c.path.roles and c.path.roles[0] == name]
         rest = tuple(c for c in need.given if c not in behind)
+        if any(path.roles[:1] != (name,) for c in behind for path in c.also):
+            continue  # words may be here or there
         if not role.many and any(c.op == "missing" for c in behind):
             continue  # rows without such a parent count as well
         if not role.many and any(model.column(need.entity, c.path).computed for c in behind if len(c.path.roles) == 1):
