@@ -331,7 +331,8 @@ class Writer:
             state = [(one.entity, one.key, one.old) for one in batch.changes]
             # A subset, or a value that is computed of siblings, is refused because of these, though the row that is
             # written, and even that value, may be as before: one came, and one went.
-            contended = number < len(batch.edits) and (change.derived or self.mutator.subsets.has(batch.edits[number]))
+            edit = batch.edits[number] if number < len(batch.edits) else None
+            contended = edit is not None and (bool(change.derived and edit.tests) or self.mutator.subsets.has(edit))
             if number < len(batch.edits) and self.takes_what_lags(batch, batch.edits[number]):
                 yield from self.intents.finish_all(now)
                 contended = True
