@@ -28,6 +28,7 @@ from tests import discussion
 from tests.conformance.pair import Pair, opened, parsed
 from tests.conformance.test_generated import PHASES, run, statistics
 from tests.engines.harness import Harness
+from tests.engines.mongodb.test_explain import Recorder, check
 from tests.engines.mongodb.test_packed_writers import at_once
 from tests.strategies.programs import Program, operations, programs
 
@@ -139,6 +140,18 @@ def test_only_full_documents_lead_to_a_second_read(mongodb: Harness) -> None:
         pair.same("erase", comment_id=2)
         assert requests(pair, "post", post_id=2) == [post]
         pair.agrees(reads())
+
+
+def test_every_find_uses_its_index_and_examines_nothing_in_vain(mongodb: Harness) -> None:
+    """As the server says; full documents and others."""
+    with discussed(mongodb.url()) as pair:
+        recorder = Recorder(pair.store)
+        for name, arguments in reads():
+            getattr(pair.store, name)(**arguments)
+        by_index = {find.hint for find in recorder.finds}
+        assert "post_place" in by_index
+        for find in recorder.finds:
+            check(recorder.link, find)
 
 
 def test_a_giant_has_its_first_comments_in_the_document_and_is_read_whole(mongodb: Harness) -> None:
