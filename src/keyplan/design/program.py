@@ -11,7 +11,7 @@ min  sum_v fixed_v x_v + sum_o rate cost_o y_o + transaction premiums
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -99,7 +99,7 @@ def build(problem: Problem, dropped: Set[str] = frozenset()) -> Linear:
     for coupling in problem.couplings.rows:
         linear.row({linear.columns[k]: v for k, v in coupling.coefficients.items()}, coupling.low, coupling.high)
     if problem.costs.transactional:
-        _premiums(problem, linear, dropped)
+        _premiums(problem, linear, dropped, columns)
     return linear
 
 
@@ -166,7 +166,7 @@ def _raised(linear: Linear, columns: Columns, top: Goal) -> None:
         linear.row(row, low=0.0)
 
 
-def _premiums(problem: Problem, linear: Linear, dropped: Set[str]) -> None:
+def _premiums(problem: Problem, linear: Linear, dropped: Set[str], columns: Columns) -> None:
     """A write that touches several self-kept entries is a transaction and pays for each of them once more."""
     for write in problem.rates:
         touched = [name for name in problem.own_touched(write) if name not in dropped]
@@ -176,26 +176,47 @@ def _premiums(problem: Problem, linear: Linear, dropped: Set[str]) -> None:
             for name in touched:
                 linear.costs[linear.columns[name]] += problem.touch_cost(write, name)
             continue
-        alone = {name: _always_alone(problem, write, name) for name in touched}
-        some = _always_one_of(problem, alone, dropped)
+        alone = [name for name in touched if _always_alone(problem, write, name)]
+        some = _always_one_of(problem, touched, dropped)
         premium = linear.variable(f"p.{write}", 0.0, integer=True)
-        shared = []
+        pays = {}
+        singles = []
         for name in touched:
             column = linear.columns[name]
             cost = problem.touch_cost(write, name)
-            if not alone[name] or (some and name not in some):
+            if name not in alone or (some and name not in some):
                 # By itself, or with the one that is always there, it touches two entries: it makes a transaction.
                 linear.row({premium: 1.0, column: -1.0}, low=0.0)
                 linear.costs[column] += cost
-            elif cost > 0:
-                both = linear.variable(f"q.{write}.{name}", cost)
-                linear.row({both: 1.0, premium: -1.0, column: -1.0}, low=-1.0)
-                shared.append(both)
-        if some and len(shared) == len(some):
-            linear.row({premium: -1.0, **dict.fromkeys(shared, 1.0)}, low=0.0)
-        singles = [name for name in touched if (name in some if some else alone[name])]
-        for left, right in combinations(singles, 2):
-            linear.row({premium: 1.0, linear.columns[left]: -1.0, linear.columns[right]: -1.0}, low=-1.0)
+                pays[name] = column
+                continue
+            singles.append(column)
+            if cost > 0:
+                pays[name] = linear.variable(f"q.{write}.{name}", cost)
+                linear.row({pays[name]: 1.0, premium: -1.0, column: -1.0}, low=-1.0)
+        if some:
+            # Of those, one is always there, and where the write is a transaction it pays.
+            linear.row({premium: -1.0, **{pays.get(name, linear.columns[name]): 1.0 for name in some}}, low=0.0)
+        _at_most_one(linear, f"p.{write}", singles)
+        # A root takes one option: as far as only views are left to it that make a transaction, there is one.
+        makes = {name for name, column in pays.items() if column == linear.columns[name]}
+        for root in problem.roots:
+            uses = [column for option, column in columns[root.goal.number] if not makes.isdisjoint(option.takes)]
+            if root.always and len(uses) > 1:
+                linear.row({premium: 1.0, **dict.fromkeys(uses, -1.0)}, low=0.0)
+
+
+def _at_most_one(linear: Linear, more: str, columns: Sequence[int]) -> None:
+    """No two of the columns, unless the variable `more` is one: by a variable per column that says whether it or one
+    before it is chosen, since there would be far more pairs."""
+    before, *rest = columns or [0]
+    for number, column in enumerate(rest):
+        linear.row({linear.columns[more]: 1.0, before: -1.0, column: -1.0}, low=-1.0)
+        if number < len(rest) - 1:
+            either = linear.variable(f"{more}.{number}", 0.0)
+            linear.row({either: 1.0, before: -1.0}, low=0.0)
+            linear.row({either: 1.0, column: -1.0}, low=0.0)
+            before = either
 
 
 def _always_several(problem: Problem, touched: Set[str]) -> bool:
@@ -205,13 +226,13 @@ def _always_several(problem: Problem, touched: Set[str]) -> bool:
     return any(one.isdisjoint(other) for one, other in combinations(lists, 2))
 
 
-def _always_one_of(problem: Problem, alone: Mapping[str, bool], dropped: Set[str]) -> set[str]:
-    """The smallest list of views of which a design has one at least, and each of which the write touches once.
+def _always_one_of(problem: Problem, touched: Sequence[str], dropped: Set[str]) -> set[str]:
+    """The smallest list of views of which a design has one at least, and all of which the write touches.
 
     It makes the program's relaxation tight: any other view that the write touches is then the second one.
     """
     lists = [set(names) - dropped for _, names in problem.required]
-    lists = [names for names in lists if all(alone.get(name) for name in names)]
+    lists = [names for names in lists if names <= set(touched)]
     return min(lists, key=lambda names: (len(names), sorted(names)), default=set())
 
 
