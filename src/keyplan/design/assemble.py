@@ -9,6 +9,7 @@ from math import expm1
 from keyplan.design.build import Built
 from keyplan.design.calls import WriteCalls
 from keyplan.design.computed import computed_of
+from keyplan.design.crowded import crowded_rows
 from keyplan.design.describe import plan_steps, write_steps
 from keyplan.design.facts import marks_of
 from keyplan.design.followers import scanning_writes
@@ -19,6 +20,7 @@ from keyplan.design.local import Base, bases_of
 from keyplan.design.names import view_names
 from keyplan.design.needs import Need, dangling, dependents, in_order, wanted
 from keyplan.design.problem import CARRY, INFEASIBLE, Root, carried, evaluate
+from keyplan.design.rare_words import rare_words
 from keyplan.design.required import homes_inside, is_home
 from keyplan.design.solve import Solution
 from keyplan.design.subsets import refill_need
@@ -105,6 +107,8 @@ class Assembly:
                 *self._findings(),
                 *scanning_writes(self.model, views, dependents, pointing_nowhere),
                 *large_writes(self.model, problem, self.chosen.keys()),
+                *rare_words(self.built.statistics, problem, self.evaluation),
+                *crowded_rows(self.model, self.built.statistics, self.engine.kinds, problem, self.chosen.keys()),
             ),
             dict(unserved),
             settings,

@@ -428,6 +428,8 @@ def _roots(
         usual = [f"no view can; of one of '{pattern.entity}', {large}"] if large else ["no view can"]
         missing = [reason for _, goal in goals if not goal.options for reason in goal.rejections or usual]
         if missing:
+            crowded = [text for c in pattern.where if (text := forms.crowded.get((pattern.entity, str(c.path))))]
+            missing += [f"{missing[-1]}; {text}" for text in crowded]
             unserved[name] = list(dict.fromkeys(missing))
             continue
         roots += [Root(name, kind, goal, pattern.traffic.rate) for kind, goal in goals]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from keyplan.design.computed import computed_of
-from keyplan.design.statistics import ASSUMED_WORDS, CUT_SECONDS, Statistics, peak_rate
+from keyplan.design.spread import usual_entries
+from keyplan.design.statistics import CUT_SECONDS, Statistics, peak_rate
 from keyplan.engines.work import EmbedFacts, ViewFacts
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Path, term_paths
@@ -66,16 +67,7 @@ class Facts:
 
     def multiplicity(self, view: View) -> float:
         """Entries per row: one, but for a set's elements or a text's words."""
-        many = 1.0
-        for part in view.parts:
-            path = Path((), part.path)
-            if part.cut == COPIES:
-                many *= part.ways
-            elif part.cut == "each":
-                many *= max(1.0, self.model.column(view.entity, path).type.size)
-            elif part.cut == "words":
-                many *= ASSUMED_WORDS * (1 + len(part.also))
-        return many
+        return usual_entries(self.model, view)
 
     def _share(self, view: View) -> float:
         """The share of rows that have an entry."""

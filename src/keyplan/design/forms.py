@@ -15,6 +15,7 @@ from math import ceil
 from keyplan.design.buckets import bucket_of
 from keyplan.design.facts import Facts
 from keyplan.design.overflow import Wanted, overflowing
+from keyplan.design.spread import fields_of, spreads, usual_entries
 from keyplan.design.statistics import CUT_SECONDS
 from keyplan.engines.base import Kind
 from keyplan.engines.work import CostModel, Rejection, ViewFacts
@@ -40,12 +41,17 @@ class Forms:
         """Which children are wanted with the rows that have them."""
         self.refused: dict[str, str] = {}
         """Per entity: why a view of it is no candidate because of its size."""
+        self.crowded: dict[tuple[str, str], str] = {}
+        """Per entity and field: why its elements or words are no keys of a view."""
 
     def of(self, view: View, readers: float = 0.0) -> list[tuple[View, ViewFacts]] | Rejection:
         """The forms in which a view is a candidate: one as a rule; else at most a sharded and a bucketed one, or a few
         with only the first children."""
         if view.packed:
             return self._packed(view, readers)
+        crowded = self.too_many(view)
+        if crowded:
+            return Rejection(crowded)
         plain = self.facts.of(view, readers)
         fitted = self.costs.fit(view, plain)
         tried = []
@@ -94,6 +100,21 @@ class Forms:
 
     def _is_refused(self, view: View, readers: float) -> bool:
         return isinstance(self.costs.fit(view, self.facts.of(view, readers)), Rejection)
+
+    def too_many(self, view: View) -> str:
+        """Why the usual row has more entries in a view than one atomic request writes; empty if it has not."""
+        limit = self.costs.atomic_entries
+        if limit is None or self.kinds[view.kind].kept_by_engine or not spreads(view):
+            return ""
+        many = usual_entries(self.model, view)
+        if many <= limit:
+            return ""
+        part = max(spreads(view), key=lambda part: part.cut == "words")
+        listed = " and ".join(f"'{path}'" for path in fields_of(part))
+        what = "elements" if part.cut == "each" else "words"
+        reason = f"a row has {many:.0f} {what} in {listed} on average, and one request writes {limit} entries at most"
+        self.crowded[view.entity, part.path] = reason
+        return reason
 
     def too_large(self, view: View, facts: ViewFacts) -> str:
         """Why the largest partition of a view holds more than it should; empty if it does not."""

@@ -54,7 +54,7 @@ def carried_over(
 
 def unfit(forms: Forms, view: View) -> str:
     """Why a given view would not be made like this today, or an empty string."""
-    reason = forms.too_large(view, forms.facts.of(view))
+    reason = forms.too_large(view, forms.facts.of(view)) or forms.too_many(view)
     if reason:
         return reason
     plain = replace(view, partition=tuple(part for part in view.partition if part.ways == 1))

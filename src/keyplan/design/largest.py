@@ -33,7 +33,7 @@ def large_writes(model: Model, problem: Problem, chosen: Set[str]) -> Iterator[F
     """Writes and transactions whose largest call does not fit into one atomic request, by the `max` of the model.
 
     Deletes are not among them: the rows below go first, in as many requests as it takes. Nor are rows that repeat a
-    value: they follow.
+    value: they follow. What a single row takes is told of by itself (`crowded.py`).
     """
     most = problem.costs.atomic_most
     if most is None:
@@ -42,7 +42,7 @@ def large_writes(model: Model, problem: Problem, chosen: Set[str]) -> Iterator[F
     for name, write in model.writes.items():
         parts = [part for view in chosen for part in problem.upkeep.get((name, view), ())]
         sizes[name] = (sum(part.most for part in parts), sum(part.most_checks for part in parts))
-        if write.kind in ("create", "upsert"):
+        if write.kind in ("create", "upsert") and write.children:
             yield from _told(f"writes.{name}", *sizes[name], most, "write the rows below it by calls of their own")
     for name, transaction in model.transactions.items():
         entries = sum(sizes[part.write][0] * part.most for part in transaction.parts)

@@ -7,17 +7,16 @@ from math import ceil
 
 from keyplan.design.keeping import Keeping
 from keyplan.design.needs import dependents, row_of_role, whole_row
-from keyplan.design.statistics import ASSUMED_WORDS
+from keyplan.design.spread import expected_entries
 from keyplan.design.subsets import chance_of_refill, refill_need
 from keyplan.design.upkeep import Change, Demand, Effect, Upkeep
-from keyplan.design.ways import MANY_MORE
 from keyplan.engines.base import Kind, composed_keys
 from keyplan.engines.work import Cost, TouchWork, ViewFacts, Work, total
 from keyplan.model.entity import Role
 from keyplan.model.model import path_of
 from keyplan.model.write import Write
 from keyplan.plan.dangling import dangling_role
-from keyplan.plan.view import COPIES, Embed, View
+from keyplan.plan.view import Embed, View
 
 
 class OwnRows(Keeping):
@@ -61,7 +60,7 @@ class OwnRows(Keeping):
         own = 0.0 if kind.kept_by_engine or inside else touched
         most = 0.0
         if own:
-            per_row = max(1.0, touched / scale if scale else 1.0) * self._most_multiplicity(seen) / many
+            per_row = max(1.0, touched / scale if scale else 1.0) * expected_entries(self.model, seen) / many
             most = ceil(per_row - 1e-9) * effect.most
             if seen.measures and effect.most > 1:
                 most = min(most, ceil(per_row - 1e-9) * self._most_groups(effect, seen))
@@ -199,19 +198,6 @@ class OwnRows(Keeping):
         if effect.kind == "update" and effect.columns & {*role.columns, *view.holds}:
             return Change(needs_old=True, copies=not effect.columns & set(role.columns))
         return Change()
-
-    def _most_multiplicity(self, view: View) -> float:
-        """The most entries that a row has: by the limit of a set, or a few times the usual number of words."""
-        most = 1.0
-        for part in view.parts:
-            if part.cut == "each":
-                kind = self.model.entities[view.entity].columns[part.path].type
-                most *= kind.most or MANY_MORE * max(1.0, kind.size)
-            elif part.cut == "words":
-                most *= MANY_MORE * ASSUMED_WORDS * (1 + len(part.also))
-            elif part.cut == COPIES:
-                most *= part.ways
-        return most
 
     def _carried(self, view: View, kind: Kind) -> set[str]:
         """The own columns whose change rewrites an entry."""

@@ -12,6 +12,7 @@ from functools import cache
 from math import log, prod
 from typing import Any
 
+from keyplan.design.spread import elements_in, words_in
 from keyplan.model.entity import EXPIRES, Role
 from keyplan.model.model import Model
 from keyplan.model.pattern import Ago, Condition, Literal, Param, Path, Traffic
@@ -25,7 +26,6 @@ ASSUMED_IN_LENGTH = 10.0
 ASSUMED_RANGE = 0.3
 ASSUMED_BETWEEN = 0.1
 ASSUMED_PREFIX = 0.05
-ASSUMED_WORDS = 6.0
 ASSUMED_VOCABULARY = 5000.0
 ASSUMED_RETENTION_S = 365 * 86400.0
 HOT_FACTOR = 10.0
@@ -172,7 +172,7 @@ class Statistics:
         elif cut == "each":
             many = (written.distinct if written and written.distinct else None) or min(1000.0, rows)
         elif cut == "words":
-            many = min(ASSUMED_VOCABULARY, rows * ASSUMED_WORDS)
+            many = min(ASSUMED_VOCABULARY, rows * words_in(column.type))
         elif written is not None and written.distinct:
             many = written.distinct
         elif (path.column,) in (here.key, *here.unique):
@@ -282,11 +282,12 @@ class Statistics:
             share = self.path_present(entity, path)
             return share if op == "present" else 1 - share
         if op == "search":
-            return min(1.0, ASSUMED_WORDS / self.distinct(entity, path, "words"))
+            words = sum(words_in(self.model.column(entity, one).type) for one in (path, *condition.also))
+            return min(1.0, words / self.distinct(entity, path, "words"))
         column = self.model.column(entity, path)
         present = self.path_present(entity, path)
         if op == "contains":
-            return min(1.0, max(1.0, column.type.size) / self.distinct(entity, path, "each"))
+            return min(1.0, elements_in(column.type) / self.distinct(entity, path, "each"))
         many = self.distinct(entity, path, condition.cut)
         if op == "=":
             operand = condition.operands[0]

@@ -30,7 +30,7 @@ from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Condition, Outer, Select
 from keyplan.plan.view import Embed, View
-from keyplan.units import format_about
+from keyplan.units import format_about, format_bytes
 
 SIZE_BIAS = 1.25
 """How much larger than the mean a partition is that a call happens to read: calls follow the rows."""
@@ -102,6 +102,17 @@ class Asked:
     """Those, and what is wanted."""
     bytes: float
     """The average bytes of what is taken."""
+
+
+def _walked(found: Match, asked: Asked, entries: float, size: float) -> tuple[float, float]:
+    """The entries that are walked through for a page, and the bytes that are read for it: those of the rows themselves
+    as well, where the entries do not hold what is tested.
+
+    How many rows lie between two that have a word is anybody's guess: a rare one is looked for through all of them.
+    """
+    if any(condition.op == "search" for condition in (*found.filter, *found.left)):
+        entries = max(entries, found.entries)
+    return entries, entries * (size + (asked.bytes if found.left else 0.0))
 
 
 Found = dict[tuple[str, tuple[str, ...]], tuple[list[Way], list[str]]]
@@ -238,9 +249,14 @@ class Ways:
             refused.append(f"only a scan of {format_about(facts.rows)} rows of '{need.entity}' would find them")
             return None
         size = self.costs.entry_bytes(view, facts, at)
-        if asked.tested and not found.given and not found.get and entries * size > WALK_BYTES and not found.scan:
-            refused.append(f"only walking through {entries:.3g} rows of '{need.entity}' would find them")
-            return None
+        if asked.tested and not found.given and not found.get and not found.scan:
+            walked, read = _walked(found, asked, entries, size)
+            if read > WALK_BYTES:
+                refused.append(
+                    f"only walking through {format_about(walked)} rows of '{need.entity}', "
+                    f"{format_bytes(read)} at a call, would find them"
+                )
+                return None
         lacking = self._lacking(need, found, rows)
         children = self._children(need, found, rows, document, fuller)
         if lacking is None or children is None:

@@ -31,6 +31,7 @@ from keyplan.store.changes import Batch, ChangedMeanwhileError, RowChange, diffe
 from keyplan.store.copies import Copied, Copies
 from keyplan.store.mutate import Mutator
 from keyplan.store.rows import Key, Row, World
+from keyplan.store.too_many import too_many
 
 ATTEMPTS = 20
 
@@ -121,10 +122,7 @@ class Intents:
         watched = self.watched(alone)
         intents = [self.record(change) for change in watched]
         if not watched or len(alone.edits) + len(intents) > self.most:
-            raise UnsupportedError(
-                f"{label}: this write changes {len(batch.edits)} entries, and the engine does at most {self.most} "
-                "together; write fewer rows at once"
-            )
+            raise too_many(self.mutator.places, alone, len(intents), len(batch.edits), self.most, label)
         return alone, intents, watched
 
     # finishing

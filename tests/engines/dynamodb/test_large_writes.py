@@ -269,3 +269,149 @@ def test_fifty_products_in_the_shop(server: Server) -> None:
         summary = store.order_summary(user_id=user)
         assert summary["order_count"] == 2
         assert store.verify().ok
+
+
+MANY = """
+keyplan: 1
+name: many
+entities:
+  Page: { count: 100k, fields: { id: "int, key", title: "string(10)", body: text(200), tags: "set(string(8), avg 3)" } }
+patterns:
+  hits: { find: Page, where: "search(body, :w)", page: 3, rate: 50/s }
+  tagged: { find: Page, where: "contains(tags, :t)", page: 3, rate: 50/s }
+writes:
+  put: { create: Page, rate: 1/min }
+  edit: { update: Page, set: [body, tags], where: "id = :id", rate: 1/min }
+  drop: { delete: Page, where: "id = :id", rate: 1/min }
+"""
+
+
+def words(first: int, many: int) -> str:
+    return " ".join(f"w{n}" for n in range(first, first + many))
+
+
+def test_one_row_beyond_the_limit_says_which_field_is_too_large(server: Server) -> None:
+    """No advice to write fewer rows: it is one."""
+    model, url = parse_model(MANY), url_of(server.url)
+    keyplan.apply(model, url)
+    with keyplan.open(model, url) as found:
+        with pytest.raises(UnsupportedError) as refused:
+            found.put(id=1, title="a", body=words(0, 150), tags=["x", "y"])
+        assert str(refused.value) == (
+            "put: the row has entries for 150 words of 'body' and 2 elements of 'tags', and the engine changes at most "
+            "100 entries together; leave at most 99 of these"
+        )
+        with pytest.raises(UnsupportedError, match="entries for 1 word of 'body' and 120 elements of 'tags'"):
+            found.put(id=1, title="a", body="x", tags=[f"t{n}" for n in range(120)])
+        found.put(id=1, title="a", body=words(0, 98), tags=["x"])
+        with pytest.raises(UnsupportedError, match="entries for 196 words of 'body' and 1 element") as told:
+            found.edit(id=1, body=words(200, 98), tags=["x"])
+        assert str(told.value).endswith("; change at most 99 of these by one update")
+        found.edit(id=1, body=words(0, 50), tags=["x"])
+        assert [one["id"] for one in found.hits(w="w49").rows] == [1]
+        assert found.hits(w="w50").rows == []
+        found.drop(id=1)
+        assert found.verify().ok
+
+
+@pytest.mark.parametrize(
+    ("fields", "where", "said"),
+    [
+        ("body: text(200)", "search(body, :w)", "each word of 'body', and one request changes at most 100 entries"),
+        ('body: "text(200), max 2000"', "search(body, :w)", "a row with more than 99 of them is refused"),
+        ('tags: "set(string(8), avg 3)"', "contains(tags, :w)", "each element of 'tags'"),
+        ('tags: "set(string(8), avg 3, max 120)"', "contains(tags, :w)", "more than 99 of them is refused"),
+        ('body: "text(200), max 600"', "search(body, :w)", ""),
+        ("body: string(40)", "search(body, :w)", ""),
+        ('tags: "set(string(8), avg 3, max 97)"', "contains(tags, :w)", ""),
+    ],
+)
+def test_the_design_warns_of_a_row_that_will_be_refused(fields: str, where: str, said: str) -> None:
+    text = f"""
+keyplan: 1
+name: one
+entities:
+  Page: {{ count: 100k, fields: {{ id: "int, key", {fields} }} }}
+patterns:
+  hits: {{ find: Page, where: "{where}", page: 3, rate: 50/s }}
+writes:
+  put: {{ create: Page, rate: 1/min }}
+"""
+    found = keyplan.design(parse_model(text), "dynamodb").findings
+    told = [one for one in found if one.path.startswith("entities.Page.")]
+    assert [one.severity for one in told] == ["warning"] * bool(said)
+    assert said in "".join(one.message for one in told)
+    assert not [one for one in found if one.path == "writes.put"], "said once"
+    for other in ("sqlite", "mongodb"):
+        found = keyplan.design(parse_model(text), other).findings
+        assert not [one for one in found if one.path.startswith("entities.Page.")], "they have no such limit"
+
+
+def test_following_the_advice_ends_the_warning() -> None:
+    """Also where an update may replace all of it."""
+    for kind, size in (("text(100)", "312"), ("set(string(8), avg 3)", "48")):
+        where = "search(x, :w)" if kind.startswith("text") else "contains(x, :w)"
+        model = f"""
+keyplan: 1
+name: one
+entities:
+  Page: {{ count: 100k, fields: {{ id: "int, key", x: "{kind}" }} }}
+patterns:
+  hits: {{ find: Page, where: "{where}", page: 3, rate: 50/s }}
+writes:
+  put: {{ create: Page, rate: 1/min }}
+  edit: {{ update: Page, set: [x], where: "id = :id", rate: 1/min }}
+"""
+        (told,) = [
+            one
+            for one in keyplan.design(parse_model(model), "dynamodb").findings
+            if one.path[:9] == "entities." and "has an entry for" in one.message
+        ]
+        assert f"a 'max' of at most {size}" in told.fix
+        bounded = f"text(100), max {size}" if kind.startswith("text") else f"set(string(8), avg 3, max {size})"
+        design = keyplan.design(parse_model(model.replace(kind, bounded)), "dynamodb")
+        assert not [one for one in design.findings if "has an entry for" in one.message]
+        assert not design.unserved
+
+
+def test_what_the_usual_row_has_too_many_words_for_is_not_indexed_by_them() -> None:
+    """Nor are all rows walked through for a rare word, however small the page."""
+    text = """
+keyplan: 1
+name: srch
+entities:
+  Page: { count: 1M, fields: { id: "int, key", body: text(2000), title: string(40) } }
+patterns:
+  hits: { find: Page, where: "search(body, :w)", page: 3, rate: 10/s }
+writes:
+  put: { create: Page, rate: 1/s }
+"""
+    reason = keyplan.design(parse_model(text), "dynamodb").unserved["hits"].reason
+    assert "only walking through 1M rows of 'Page', 2.0" in reason
+    assert "a row has 308 words in 'body' on average, and one request writes 98 entries at most" in reason
+    assert not keyplan.design(parse_model(text), "mongodb").unserved
+    short = keyplan.design(parse_model(text.replace("2000", "200")), "dynamodb")
+    kept = keyplan.design(parse_model(text), "dynamodb", keep=short)
+    assert [one for one in kept.findings if one.message.startswith("it is kept, but a row has 308 words in 'body'")]
+    assert not keyplan.design(parse_model(text.replace("1M", "300")), "dynamodb").unserved, "these are soon read"
+
+
+def test_rows_tested_for_a_rare_word_are_told_of() -> None:
+    """Pages of one site are filtered for a word; the largest site has more than a page holds."""
+    text = """
+keyplan: 1
+name: sites
+entities:
+  Site: { count: 100, fields: { id: "int, key", name: "string(10)" } }
+  Page: { count: 100k, key: [site, no], fields: { site: "Site, as pages, max 2000", no: int, body: text(2000) } }
+patterns:
+  hits: { find: Page, where: "site = :site and search(body, :w)", page: 3, rate: 1/day }
+writes:
+  put: { create: Page, rate: 1/s }
+"""
+    (told,) = [one for one in keyplan.design(parse_model(text), "dynamodb").findings if one.path == "patterns.hits"]
+    assert told.severity == "warning"
+    assert "through up to 2k rows of 'Page', 4.1" in told.message
+    assert "MB at a call" in told.message
+    few = text.replace("max 2000", "max 200").replace("100k", "10k")
+    assert not [one for one in keyplan.design(parse_model(few), "dynamodb").findings if one.path == "patterns.hits"]

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from keyplan.design.facts import Facts
 from keyplan.design.statistics import HOT_FACTOR, Statistics, zipf_top
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Condition
+from keyplan.plan.view import Part, View
 from tests.unit.design.nouns import SHOP, model_of
 
 
@@ -211,3 +213,35 @@ def test_a_missing_reference_is_missing_once() -> None:
 def test_parts_of_a_key_are_counted_per_row_that_it_refers_to() -> None:
     model = model_of(FORGE, "p: { count: Repo }")
     assert distinct(model, "Issue", "number") == pytest.approx(5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "usual"),
+    [("string(40)", 6), ("text(200)", 31), ("text(2000)", 308), ("text(50000)", 500), ("string(3)", 1)],
+)
+def test_words_follow_from_the_size_of_a_text(kind: str, usual: float) -> None:
+    """Of each, an entry per word; a word is in so many more rows, and long texts repeat theirs."""
+    model = model_of(
+        f'Page: {{ count: 1M, fields: {{ id: "int, key", body: {kind} }} }}',
+        'p: { find: Page, where: "search(body, :w)" }',
+    )
+    seen = View("v", "Page", "table", (Part("body", "words"),), (Part("id"),), ("id",))
+    assert Facts(model, Statistics(model)).multiplicity(seen) == pytest.approx(usual, abs=0.5)
+    rows = Statistics(model).matched("Page", model.patterns["p"].where)
+    assert rows == pytest.approx(1e6 * usual / 5000, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "usual"), [("set(string(8))", 3), ("set(string(8), max 2)", 2), ("set(string(8), avg 7)", 7)]
+)
+def test_elements_follow_from_the_size_of_a_set(kind: str, usual: float) -> None:
+    """As the generated rows have them."""
+    model = model_of(f'Page: {{ count: 1M, fields: {{ id: "int, key", tags: "{kind}" }} }}')
+    seen = View("v", "Page", "table", (Part("tags", "each"),), (Part("id"),), ("id",))
+    assert Facts(model, Statistics(model)).multiplicity(seen) == usual
+
+
+def test_several_texts_are_searched_together() -> None:
+    fields = 'id: "int, key", a: string(13), b: string(26)'
+    model = model_of(f"Page: {{ count: 1M, fields: {{ {fields} }} }}", 'p: { find: Page, where: "search(a, b, :w)" }')
+    assert Statistics(model).matched("Page", model.patterns["p"].where) == pytest.approx(1e6 * 6 / 5000)
