@@ -342,6 +342,10 @@ def _needed(found: Mapping[str, Any]) -> str:
     return f"needed {', and '.join(reasons) or 'by nothing'}"
 
 
+EQUAL = 1e-4
+"""Designs whose costs differ by a smaller share cost as much as each other."""
+
+
 def _purpose(found: Document) -> list[str]:
     unit = found["unit"]
     lines = [
@@ -357,11 +361,13 @@ def _purpose(found: Document) -> list[str]:
         lines.append(f"  {view['entity']} by {key}{home}")
         for touch in view["touched_by"]:
             counts = ", ".join(_amount(touch[f"{what}s"], what) for what in ("put", "delete") if touch[f"{what}s"])
-            lines.append(f"    {touch['write']}: {counts}, {_price(touch['total'], unit)}")
+            lines.append(f"    {touch['write']}: {counts or 'changes'}, {_price(touch['total'], unit)}")
     without = found["without"]
     if without["possible"]:
         instead = f", with {'; '.join(without['instead'])}" if without["instead"] else ""
-        lines.append(f"  the best design without it costs {_price(without['more'], unit)} more{instead}")
+        same = without["more"] < EQUAL * without["value"]
+        more = "as much" if same else f"{_price(without['more'], unit)} more"
+        lines.append(f"  the best design without it costs {more}{instead}")
     else:
         lines.append(f"  there is no design without it: {without['reason']}")
     return lines

@@ -41,7 +41,7 @@ def design(model: Model, engine: Engine, *, keep: Design | None = None) -> Desig
     unserved = explain_unserved(model, engine, built)
     assembly = Assembly(model, engine, built, solution)
     found = assembly.design(perf_counter() - started, unserved)
-    return replace(found, findings=(*found.findings, *_kept(built, lost), *hints(built, found)))
+    return replace(found, findings=(*found.findings, *_kept(built, lost), *hints(built, solution, found)))
 
 
 def _kept(built: Built, lost: Mapping[str, str]) -> list[Finding]:

@@ -37,6 +37,7 @@ def _walk(assembly: Assembly, goal: Goal, steps: list[Mapping[str, Any]]) -> Non
         # The first rows of an index in its order are no scan of it.
         first = found is not None and found.ordered and need.limit is not None and not (found.filter or found.left)
         scan = bool(found and found.scan and not first)
+        get = get and assembly.engine.kinds[view.kind].gets
         op = "scan" if scan else "get" if get and option.entries <= 1 else "batch_get" if get else "query"
         step: dict[str, Any] = {
             "op": op,

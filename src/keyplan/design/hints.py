@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import replace
 
 from keyplan.design.build import Built
 from keyplan.design.cheapest import cheapest
 from keyplan.design.problem import carried
+from keyplan.design.solve import Solution, solve
 from keyplan.engines.base import Engine
 from keyplan.model.model import Model
 from keyplan.model.pattern import RANGES, Pattern
@@ -15,6 +16,10 @@ from keyplan.plan.design import Design, Finding
 
 WORTH = 0.1
 """The share of the objective that a pattern has to cost for a hint to be looked for, and that the hint has to save."""
+
+
+LARGE = 0.5
+"""The share of an atomic request from which on a write may keep cheaper views away."""
 
 
 def whole_groups(pattern: Pattern) -> tuple[str, Pattern] | None:
@@ -84,11 +89,15 @@ def _cost(model: Model, engine: Engine, name: str, like: Built | None = None) ->
     return solution.value - carried(built.problem, set(solution.chosen))
 
 
-def hints(built: Built, design: Design) -> list[Finding]:
+def hints(built: Built, solution: Solution, design: Design) -> list[Finding]:
     """A note per dear pattern or write that a milder form would make much cheaper."""
     model, engine = built.ground.model, built.ground.engine
     now = design.objective.value - design.objective.carrying
-    return [*_of_patterns(built, design, now), *_of_upserts(model, engine, design, now)]
+    return [
+        *_of_patterns(built, design, now),
+        *_of_upserts(model, engine, design, now),
+        *_of_large_writes(built, solution, design, now),
+    ]
 
 
 def _of_patterns(built: Built, design: Design, now: float) -> Iterator[Finding]:
@@ -118,6 +127,37 @@ def _of_upserts(model: Model, engine: Engine, design: Design, now: float) -> Ite
             message = f"an upsert may bring another {names} for a row that is there, which its entries then follow"
             fix = f"mark {names} of '{write.entity}' immutable, if it is always the same for the same key"
             yield _told(f"writes.{name}", message, fix, now, value, design, write.line)
+
+
+def _of_large_writes(built: Built, solution: Solution, design: Design, now: float) -> Iterator[Finding]:
+    """Writes that fill an atomic request so far that cheaper views do not fit into it."""
+    problem, most = built.problem, built.ground.costs.atomic_entries
+    if most is None:
+        return
+    large = [name for name in problem.rates if LARGE * most < _together(built, name, solution.chosen) <= most]
+    loose = replace(problem, couplings=built.couplings)
+    relaxed = solve(loose) if large else None
+    if relaxed is None:
+        return
+    value = relaxed.value - carried(loose, set(relaxed.chosen))
+    if value >= now * (1 - WORTH):
+        return
+    for name in large:
+        entries = _together(built, name, relaxed.chosen)
+        if entries > most:
+            here = _together(built, name, solution.chosen)
+            message = (
+                f"a call changes up to {here:.0f} entries, and an atomic request at most {most}: cheaper views, with "
+                f"which it would be {entries:.0f}, are not possible"
+            )
+            fix = "write fewer rows in one call, or lower the 'max' of what is written or follows"
+            yield _told(f"writes.{name}", message, fix, now, value, design, built.ground.model.writes[name].line)
+
+
+def _together(built: Built, write: str, chosen: Set[str]) -> float:
+    """The most entries that a call touches directly."""
+    upkeep = built.problem.upkeep
+    return sum(part.most for name in chosen for part in upkeep.get((write, name), ()))
 
 
 def _told(path: str, message: str, fix: str, now: float, value: float, design: Design, line: int) -> Finding:

@@ -216,6 +216,8 @@ class Kind:
     """Kept by the engine over a view of ours with the same partition, as another order of its entries."""
     strong: bool = True
     """Can be read with strong consistency."""
+    gets: bool = True
+    """Entries can be asked for by their keys, many in one request; otherwise each is a range of one."""
     holds_all: bool = False
     """Every stored column of the row can be had through it, at the price of a further lookup inside the engine."""
     inside: bool = False

@@ -80,6 +80,14 @@ def test_a_changed_index_key_is_charged_twice() -> None:
     assert moves.cost == pytest.approx(2 * stays.cost)
 
 
+def test_an_index_has_no_batches() -> None:
+    """A BatchGetItem takes the keys of a table; through an index, each key is a Query."""
+    costs = cost_model(little_model())
+    work = Work(BY_STATUS, facts(), True, 4.0, 1.0, 1.0, 200.0)
+    assert costs.read(work).requests == 4
+    assert costs.read(replace(work, view=replace(BY_STATUS, kind="table"))).requests == 1
+
+
 def test_a_page_is_a_request() -> None:
     """AWS's cost tool ignores that a Query ends after 1 MB: the next page is another request, which waits for it."""
     costs = cost_model(little_model())

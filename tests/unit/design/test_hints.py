@@ -49,6 +49,42 @@ def test_a_dear_range_has_a_cheaper_form(engine: str) -> None:
     assert any(view.measures for view in milder.views.values())
 
 
+BOXES = """
+Box:
+  count: 100k
+  fields:
+    id: uuid, key
+Thing:
+  count: 2M
+  key: [box, line]
+  fields:
+    box: Box, as things, max {most}
+    line: int
+    shop: string(6), distinct 2000
+    colour: string(6), distinct 2000
+"""
+COUNTS = """
+box: { find: Box, where: "id = :id", with: [things], rate: 1/s }
+shops: { count: Thing, where: "shop = :shop", rate: 100/s }
+colours: { count: Thing, where: "colour = :colour", rate: 100/s }
+"""
+PACK = "pack: { create: Box, with: [things], rate: 1/day }"
+
+
+def test_a_rare_large_write_that_keeps_cheap_counters_away_is_told() -> None:
+    """Of 45 things each counts in two groups: 136 entries, of 98 that a transaction of DynamoDB has room for."""
+    engine = get_engine("dynamodb")
+    found = design(model_of(BOXES.format(most=45), COUNTS, PACK), engine)
+    (note,) = [one for one in found.findings if one.path == "writes.pack"]
+    assert "an atomic request at most 98" in note.message
+    assert "lower the 'max'" in note.fix
+    smaller = design(model_of(BOXES.format(most=30), COUNTS, PACK), engine)
+    assert not [one for one in smaller.findings if one.path == "writes.pack"]
+    cost, now = (one.objective.value - one.objective.carrying for one in (smaller, found))
+    assert cost < now * 0.9
+    assert note.evidence["would_cost"] == pytest.approx(cost, rel=0.01)
+
+
 @pytest.mark.parametrize("engine", BUILTIN)
 def test_a_range_that_cannot_be_served_would_be_in_that_form(engine: str) -> None:
     model = takings("at >= ago('30d')", ", p99: 50ms")

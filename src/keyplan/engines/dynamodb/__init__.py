@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 KINDS = {
     "table": Kind("table", embeds=True, measures=("count", "sum"), unique=True),
-    "gsi": Kind("gsi", kept_by_engine=True, composed=True, strong=False),
-    "lsi": Kind("lsi", kept_by_engine=True, composed=True, local=True),
+    "gsi": Kind("gsi", kept_by_engine=True, composed=True, strong=False, gets=False),
+    "lsi": Kind("lsi", kept_by_engine=True, composed=True, local=True, gets=False),
 }
 
 

@@ -59,7 +59,7 @@ class DynamoDBCosts(CostModel):
             most += child * min(embed.most_per_parent, 10 * max(1.0, embed.per_parent)) * work.most_entries
         units = _read_units(work, size) * work.requests
         pages = max(1.0, ceil(most / LIMITS.page_bytes))
-        if work.get and not work.along:
+        if _by_keys(work):
             p99 = (
                 self.latencies.get_ms if work.requests <= 1 else self.latencies.batch_get_ms * ceil(work.requests / 100)
             )
@@ -167,12 +167,17 @@ def _read_units(work: Work, size: float) -> float:
     return whole * (1.0 if work.strong else LIMITS.eventual_read_factor)
 
 
+def _by_keys(work: Work) -> bool:
+    """Whether it is a GetItem, or a BatchGetItem: indexes have Query alone."""
+    return work.get and not work.along and work.view.kind not in INDEXES
+
+
 def _sent(work: Work, size: float) -> tuple[float, int]:
     """The requests of a search, and how many of them wait for each other; each of its ranges brings so many bytes.
 
     Keys go in batches, all at once. A range comes in pages of 1 MB, each of which says where the next one begins.
     """
-    if work.get and not work.along:
+    if _by_keys(work):
         return (work.requests if work.requests <= 1 else float(ceil(work.requests / LIMITS.batch_get_items))), 1
     full = size / LIMITS.page_bytes
     pages = rounded_up_on_average(full) if work.varies and full > FEW_PAGES else max(1.0, ceil(full))
