@@ -80,10 +80,14 @@ class Afterwards:
                 return
             changes = yield from self.mutator.computed.again(doubtful, now, batch.changes[0].label)
             for change in changes:
-                again = yield from self.mutator.batch([change], now)
+                try:
+                    again = yield from self.mutator.batch([change], now)
+                except ChangedMeanwhileError:
+                    continue
                 (reply,) = yield [self.codec.write(again.edits)]
                 if isinstance(reply, Exception) and not isinstance(reply, ConflictError):
                     raise reply
+            if changes:
                 yield Pause(random.random() * 0.02)
             changed = {(change.entity, change.key) for change in changes}
             doubtful = [(kept, key) for kept, key in doubtful if (kept.entity, key) in changed]

@@ -189,9 +189,7 @@ class ComputedColumns:
             found.append(in_range(kept, self.folded(kept, list(after.values())), f"'{kept.entity}'"))
         return found
 
-    def children(
-        self, wanted: Sequence[tuple[Kept, Key]], now: datetime
-    ) -> Proc[dict[tuple[str, str, Key], list[Row]]]:
+    def children(self, wanted: Sequence[tuple[Kept, Key]], now: datetime) -> Proc[Children]:
         """The rows that values are computed of: those of a parent read once, and all together."""
         keys: dict[tuple[str, str], dict[Key, None]] = {}
         for kept, key in wanted:

@@ -16,14 +16,12 @@ from pymongo import MongoClient
 
 import keyplan
 from keyplan.design import overflow, ways
-from keyplan.engines.mongodb import cost
-from keyplan.engines.work import Cost, Rejection, ViewFacts
 from keyplan.errors import ArgumentError, ConflictError
 from keyplan.model.model import Model
 from keyplan.model.pattern import Condition, Order, Param, Path, Pattern, Select, Traffic
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Attach, Extend, Node
-from keyplan.plan.view import Embed, View
+from keyplan.plan.view import Embed
 from tests import discussion
 from tests.conformance.pair import Pair, opened, parsed
 from tests.conformance.test_generated import PHASES, run, statistics
@@ -209,32 +207,7 @@ def test_writers_below_one_post(mongodb: Harness) -> None:
 
 # generated programs
 
-EXAMPLES = max(10, int(os.environ.get("KEYPLAN_PROGRAMS", "300")) // 5)
-
-
-@pytest.fixture
-def first_children_embedded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Documents with the first children of a row cost next to nothing, and none has all of them."""
-    priced = cost.cost_model
-
-    def cheap(model: Any) -> Any:
-        costs = priced(model)
-        for name in ("read", "touch"):
-            usual = getattr(costs, name)
-            setattr(costs, name, lambda work, usual=usual: Cost(1e-9) if work.view.embeds else usual(work))
-        fit, keep = costs.fit, costs.keep
-
-        def fits(view: View, facts: ViewFacts) -> View | Rejection:
-            if any(embed.limit is None for embed in view.embeds):
-                return Rejection("all of them are too many here")
-            found: View | Rejection = fit(view, facts)
-            return found
-
-        costs.fit = fits
-        costs.keep = lambda view, facts: 0.0 if view.embeds else keep(view, facts)
-        return costs
-
-    monkeypatch.setattr(cost, "cost_model", cheap)
+EXAMPLES = max(10, int(os.environ.get("KEYPLAN_PROGRAMS", "300")) // 10)
 
 
 COUNTED: list[int] = []
