@@ -282,7 +282,8 @@ class Statistics:
             share = self.path_present(entity, path)
             return share if op == "present" else 1 - share
         if op == "search":
-            words = sum(words_in(self.model.column(entity, one).type) for one in (path, *condition.also))
+            searched = (path, *condition.also)
+            words = sum(words_in(self.model.column(entity, p).type) * self.path_present(entity, p) for p in searched)
             return min(1.0, words / self.distinct(entity, path, "words"))
         column = self.model.column(entity, path)
         present = self.path_present(entity, path)

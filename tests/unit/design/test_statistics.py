@@ -241,6 +241,17 @@ def test_elements_follow_from_the_size_of_a_set(kind: str, usual: float) -> None
     assert Facts(model, Statistics(model)).multiplicity(seen) == usual
 
 
+def test_words_are_only_in_rows_that_have_the_text() -> None:
+    rows = []
+    for optional in ("", ", optional 10%"):
+        fields = f'id: "int, key", note: "string(40){optional}"'
+        model = model_of(
+            f"Page: {{ count: 1M, fields: {{ {fields} }} }}", 'p: { find: Page, where: "search(note, :w)" }'
+        )
+        rows.append(Statistics(model).matched("Page", model.patterns["p"].where))
+    assert rows[1] == pytest.approx(rows[0] / 10)
+
+
 def test_several_texts_are_searched_together() -> None:
     fields = 'id: "int, key", a: string(13), b: string(26)'
     model = model_of(f"Page: {{ count: 1M, fields: {{ {fields} }} }}", 'p: { find: Page, where: "search(a, b, :w)" }')
