@@ -131,7 +131,9 @@ def test_only_full_documents_lead_to_a_second_read(mongodb: Harness) -> None:
     with discussed(url) as pair:
         post = overflowing().homes["Post"][0]
         assert requests(pair, "post", post_id=1) == [post]
-        assert requests(pair, "post", post_id=2)[:2] == [post, "Comment by post, place"]
+        first, second, *_ = requests(pair, "post", post_id=2)
+        assert first == post
+        assert second.startswith("Comment by post, ")  # any index that begins with the post would do
         assert [one["comment_id"] for one in documents(url).find_one({"_id": 2})["comments"]] == [2, 3, 4]
         for number in range(5, 9):
             pair.same("erase", comment_id=number)
