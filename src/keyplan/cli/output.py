@@ -322,12 +322,19 @@ def _said(step: Document) -> str:
         f"for {step['for']}" if step.get("for") else "",
         step.get("why") or "",
         _amount(step["requests"], "request") if step.get("requests", 0) > 1 else "",
-        _amount(step["rows"], "row") if "rows" in step else "",
+        _read(step) if "rows" in step else "",
         "at the same time" if step.get("parallel") else "",
         "bucket by bucket" if step.get("walk") else "",
         f"only where {step['beyond']} came along" if step.get("beyond") else "",
     ]
     return ", ".join([text, *filter(None, notes)])
+
+
+def _read(step: Document) -> str:
+    """The rows of a step, and how they are counted where that is not as they are on average."""
+    times = step.get("times_the_mean")
+    why = f" ({number(times, 2)} times the mean: larger sets are asked for more often)" if times else ""
+    return _amount(step["rows"], "row") + why
 
 
 def _unique(view: Mapping[str, Any]) -> str:

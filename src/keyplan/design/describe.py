@@ -47,6 +47,10 @@ def _walk(assembly: Assembly, goal: Goal, steps: list[Mapping[str, Any]]) -> Non
             "rows": _round(option.entries),
             "units": {unit: _round(amount) for unit, amount in option.cost.units.items()},
         }
+        if found is not None and need.limit is not None and not found.ordered:
+            # Larger sets are read more often, and all of a set to be sorted: the designer counts more than the mean.
+            times = option.entries / max(goal.times * found.entries, 1e-9)
+            step |= {"times_the_mean": _round(times)} if times > 1.5 else {}
         if found is not None and found.at:
             step["at"] = ".".join(found.at)
         if found is not None and found.order and found.ordered and need.order:

@@ -175,6 +175,7 @@ def _step() -> Schema:
         "beyond": _whole("It runs only where so many rows have come along already, which may not be all."),
         "requests": _number("Requests."),
         "rows": _number("Entries read; for a filter, rows left."),
+        "times_the_mean": _number("A set is read whole to be sorted, and taken to be so many times as large as usual."),
         "units": _units(),
         "puts": _number("Entries written."),
         "deletes": _number("Entries removed."),

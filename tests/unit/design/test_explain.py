@@ -14,6 +14,7 @@ from keyplan.design.problem import evaluate
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.errors import ArgumentError
 from keyplan.plan.walk import searches
+from tests.unit.design.nouns import model_of
 from tests.unit.design.support import PLACES, SOME_PLACES, designed, example, notes
 
 SQLITE = get_engine("sqlite")
@@ -126,3 +127,17 @@ def test_a_write_says_what_it_reads_first() -> None:
 def test_an_unknown_name() -> None:
     with pytest.raises(ArgumentError, match="nothing is called 'nots_of'; did you mean 'notes_of'"):
         explain(notes(), SQLITE, design(notes(), SQLITE), "nots_of")
+
+
+def test_sets_that_are_counted_as_larger_than_usual_say_so() -> None:
+    """A page of a set that is not kept in its order: all of it is read, and larger ones more often."""
+    fields = """
+Maker: { count: 500, fields: { id: "uuid, key" } }
+Item: { count: 20k, fields: { ean: "int, key", maker: "Maker, as items", price: int } }
+"""
+    pattern = 'p: { find: Item, where: "maker = :m", order: price desc, page: 4, rate: 1/min }'
+    write = 'w: { update: Item, set: [price], where: "ean = :e", rate: 500/s }'
+    model = model_of(fields, pattern, write)
+    found = document(model, design(model, get_engine("dynamodb")))["patterns"]["p"]["steps"]
+    (step,) = [one for one in found if one["op"] == "query"]
+    assert (step["rows"], step["times_the_mean"]) == (400, 10)
