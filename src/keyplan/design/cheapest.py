@@ -56,7 +56,7 @@ def _solved(
 ) -> tuple[Built, Solution | None]:
     built = build_problem(model, engine, given=given, without=without, together=together, like=like)
     solution = _solved_once(built)
-    if solution is None:
+    if solution is None and not built.reads_all:
         # Views that find what repeats a value inside other rows may be too much for one atomic request: then everything
         # is read for that, which is a warning.
         built = build_on(built.ground, unlike=built)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from keyplan.design.build import Built
 from keyplan.design.cheapest import cheapest
 from keyplan.design.problem import carried
-from keyplan.design.solve import Solution, solve
+from keyplan.design.solve import Solution, lower_bound, solve
 from keyplan.engines.base import Engine
 from keyplan.model.model import Model
 from keyplan.model.pattern import RANGES, Pattern
@@ -135,8 +135,11 @@ def _of_large_writes(built: Built, solution: Solution, design: Design, now: floa
     if most is None:
         return
     large = [name for name in problem.rates if LARGE * most < _together(built, name, solution.chosen) <= most]
+    if not large:
+        return
     loose = replace(problem, couplings=built.couplings)
-    relaxed = solve(loose) if large else None
+    bound = lower_bound(loose)
+    relaxed = solve(loose) if bound is not None and bound < now * (1 - WORTH) else None
     if relaxed is None:
         return
     value = relaxed.value - carried(loose, set(relaxed.chosen))

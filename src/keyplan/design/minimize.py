@@ -52,6 +52,14 @@ def minimize(linear: Linear, views: int, scale: float, node_limit: int) -> tuple
     return list(highs.getSolution().col_value), highs.getInfo().mip_dual_bound
 
 
+def least_value(linear: Linear, scale: float) -> float | None:
+    """What no choice is below, times the scale: the least value if views could be had in part; None if even then not
+    all rows can be met."""
+    highs = _loaded(linear, scale, 0)
+    highs.setOptionValue("presolve", "off")
+    return float(highs.getInfo().objective_function_value) if _solved(highs) else None
+
+
 def _loaded(linear: Linear, scale: float, node_limit: int) -> Any:
     """A solver that knows the program, but not yet which of its variables are integers."""
     import highspy

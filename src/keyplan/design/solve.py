@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from keyplan.design.minimize import minimize
+from keyplan.design.minimize import least_value, minimize
 from keyplan.design.problem import INFEASIBLE, Problem, evaluate, goals_by_view
 from keyplan.design.program import Linear, build
 from keyplan.design.prune import replaceable
@@ -49,6 +49,14 @@ def solve(problem: Problem, node_limit: int = NODE_LIMIT) -> Solution | None:
     if value - bound < 1e-5 * max(1e-12, abs(value)):
         bound = value
     return Solution(frozenset(chosen), value, bound)
+
+
+def lower_bound(problem: Problem) -> float | None:
+    """A value that no choice of views is below, found far sooner than the cheapest choice; None if there is none."""
+    linear = build(problem)
+    scale = _scale(problem, linear)
+    value = least_value(linear, scale)
+    return None if value is None else value / scale
 
 
 def _trim(problem: Problem, chosen: set[str]) -> set[str]:
