@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from keyplan.model.entity import Role
+from keyplan.model.entity import Entity, Role
 from keyplan.model.pattern import Order, Select
 from keyplan.model.scope import Scope
 from keyplan.model.source import Items, Node, Table, Text
@@ -93,10 +93,7 @@ class SelectReader(Scope):
                 return None
             if role is None:
                 if not leads_to_unknown(self.model, here.name, name):
-                    hint = self.report.near(name, here.roles)
-                    if name in here.fields:
-                        hint = "; it is a field, not a reference"
-                    self.report.add(node, f"'{here.name}' has no role '{shown(name)}'{hint}")
+                    self.report.add(node, f"'{here.name}' has no role '{shown(name)}'{self.roles(here, name)}")
                 return None
             if depth >= MOST_LEVELS:
                 self.report.add(
@@ -107,6 +104,12 @@ class SelectReader(Scope):
             tree = self.child(tree, role, node)
         self.add_all(tree)
         return tree
+
+    def roles(self, entity: Entity, name: str) -> str:
+        """What to write in place of a name that is no role."""
+        if name in entity.fields:
+            return "; it is a field, not a reference"
+        return self.report.among(name, entity.roles) or "; remove it"
 
     def child(self, tree: _Tree, role: Role, node: Node) -> _Tree:
         if role.name not in tree.roles:
@@ -121,7 +124,7 @@ class SelectReader(Scope):
             role = self.model.entities[tree.entity].roles.get(name)
             if role is None:
                 if not leads_to_unknown(self.model, tree.entity, name):
-                    hint = self.report.near(name, self.model.entities[tree.entity].roles)
+                    hint = self.roles(self.model.entities[tree.entity], name)
                     self.report.add(node, f"'{tree.entity}' has no role '{shown(name)}'{hint}")
                 return
             tree = self.child(tree, role, node)

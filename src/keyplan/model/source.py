@@ -84,7 +84,8 @@ class Report:
 
     def among(self, name: str, known: Any) -> str:
         """The nearest known name, or all of them where they are few."""
-        hint = self.near(name, known)
+        known = set(known)
+        hint = self.near(name, sorted(known))
         if hint or not known or len(known) > 12 or self.hints > MOST_HINTS:
             return hint
         return f"; there {'is' if len(known) == 1 else 'are'} {', '.join(sorted(known))}"
