@@ -27,15 +27,16 @@ from keyplan.engines.dynamodb.native import KeyAttribute, key_attributes
 from keyplan.engines.dynamodb.values import attribute_decoder, attribute_encoder
 from keyplan.errors import UnsupportedError
 from keyplan.model.entity import EXPIRES
-from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import Condition, Literal, Term
+from keyplan.model.model import Model
+from keyplan.model.pattern import Condition, Literal
 from keyplan.model.predicate import compile_condition, operands
 from keyplan.model.types import Type
-from keyplan.model.values import truncate, truncated_type
+from keyplan.model.values import truncate
 from keyplan.plan.design import Design, Structure
 from keyplan.plan.intents import INTENT_MODEL, INTENT_VIEW
 from keyplan.plan.shards import shard_of
-from keyplan.plan.view import COUNT, Embed, Measure, Part, View
+from keyplan.plan.types import measure_type, part_type, path_type
+from keyplan.plan.view import COUNT, Embed, Part, View
 
 PK, SK, TTL = "PK", "SK", "ttl"
 RECORD_TAG = "KEYPLAN"
@@ -307,7 +308,7 @@ def _table_places(
     if view.measures:
         slots[COUNT] = _total(COUNT, Type("int"))
         for measure in view.measures:
-            slots[measure.name] = _total(measure.name, measure_type(model, view, measure))
+            slots[measure.name] = _total(measure.name, measure_type(model, view.entity, measure))
     # A parent ends in a separator, so that one beginning covers it and its children.
     sort = _sort_codec(model, view, view.sort, f"{tags['sort']}#" if view.embeds else str(tags["sort"]))
     place = Place(
@@ -393,7 +394,7 @@ def _names(parts: Sequence[Part]) -> tuple[str, ...]:
 
 
 def _slot(model: Model, entity: str, path: str) -> Slot:
-    type = path_type(model, entity, path)
+    type, _ = path_type(model, entity, path)
     if type.is_collection and path not in model.entities[entity].columns:
         return _copied_collection(path, type)
     return Slot(path, attribute_name(path), type, attribute_encoder(type), attribute_decoder(type))
@@ -418,45 +419,7 @@ def _total(path: str, type: Type) -> Slot:
 
 def key_part(model: Model, entity: str, part: Part) -> KeyPart:
     """A part of a view's key as the key codec takes it."""
-    if part.ways > 1:
-        return KeyPart(Type("int"))
-    if part.cut == "words" or part.or_missing:
-        return KeyPart(Type("string"), part.descending)
-    type = path_type(model, entity, part.path)
-    if part.cut == "each":
-        assert type.of is not None
-        type = type.of
-    elif part.cut:
-        type = truncated_type(type, part.cut)
-    return KeyPart(type, part.descending)
-
-
-def path_type(model: Model, entity: str, path: str) -> Type:
-    """The type of the column at the end of a path."""
-    return model.column(entity, path_of(path, model, entity)).type
-
-
-def measure_type(model: Model, view: View, measure: Measure) -> Type:
-    """The type of a kept aggregate; of a product of decimals, all digits behind the point."""
-    if measure.how == "count" or measure.term is None:
-        return Type("int")
-    return _term_type(model, view.entity, measure.term)
-
-
-def _term_type(model: Model, entity: str, term: Term) -> Type:
-    if term.path is not None:
-        return path_type(model, entity, str(term.path))
-    if term.left is None or term.right is None:
-        if isinstance(term.number, float):
-            return Type("float")
-        parts = getattr(term.number, "as_tuple", lambda: None)()
-        return Type("int") if parts is None else Type("decimal", scale=max(0, -int(parts.exponent)))
-    left, right = _term_type(model, entity, term.left), _term_type(model, entity, term.right)
-    if "float" in (left.kind, right.kind):
-        return Type("float")
-    if left.kind == right.kind == "int":
-        return Type("int")
-    return Type("decimal", scale=left.scale + right.scale if term.op == "*" else max(left.scale, right.scale))
+    return KeyPart(part_type(model, entity, part), part.ways == 1 and part.descending)
 
 
 def _index_key(model: Model, view: View, place: Place, base: Place) -> IndexKey:
@@ -496,7 +459,7 @@ def _part_value(part: Part, key: Sequence[str]) -> Callable[[Entry], Any]:
 def _condition(model: Model, entity: str, condition: Condition) -> Callable[[Entry], bool]:
     if not all(isinstance(operand, Literal) for operand in condition.operands) or condition.op == "search":
         raise UnsupportedError(f"dynamodb: an index cannot have the condition '{condition}'")
-    type = path_type(model, entity, str(condition.path))
+    type, _ = path_type(model, entity, str(condition.path))
     test = compile_condition(type, condition.op, condition.cut)
     wanted = operands(condition, type, {}, None)  # type: ignore[arg-type]
     path = str(condition.path)

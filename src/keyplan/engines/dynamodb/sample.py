@@ -12,7 +12,7 @@ from typing import Any
 
 from keyplan.data import Dataset
 from keyplan.data.dataset import NOW
-from keyplan.engines.dynamodb.layout import PK, SK, Layout, Place, measure_type, path_type
+from keyplan.engines.dynamodb.layout import PK, SK, Layout, Place
 from keyplan.engines.dynamodb.writes import Writer
 from keyplan.model.entity import Entity
 from keyplan.model.model import Model, path_of
@@ -20,6 +20,7 @@ from keyplan.model.values import truncate, truncated_type, words
 from keyplan.plan.edits import Edit
 from keyplan.plan.gaps import gap_text
 from keyplan.plan.shards import shard_of
+from keyplan.plan.types import measure_type, path_type
 from keyplan.plan.view import COPIES, COUNT, Measure, Part
 from keyplan.reference.aggregate import term_value
 from keyplan.reference.arithmetic import summary
@@ -97,7 +98,7 @@ def _total(model: Model, tables: Tables, place: Place, measure: Measure, rows: l
     present = [value for value in values if value is not None]
     if measure.how == "count":
         return len(present)
-    return summary(measure.how, present, measure_type(model, place.view, measure))
+    return summary(measure.how, present, measure_type(model, place.view.entity, measure))
 
 
 def _keys(model: Model, tables: Tables, place: Place, row: Row) -> Iterator[tuple[Any, ...]]:
@@ -130,7 +131,7 @@ def _values(
         return sorted(frozenset().union(*(words(text) for text in texts if text is not None)))
     one = value(part.path)
     if part.or_missing:
-        type = path_type(tables.model, place.entity, part.path)
+        type, _ = path_type(tables.model, place.entity, part.path)
         cut = one if one is None or part.cut is None else truncate(one, part.cut)
         return [gap_text(truncated_type(type, part.cut) if part.cut else type, cut)]
     if one is None:

@@ -11,8 +11,8 @@ from keyplan.engines.work import Rejection, ViewFacts
 from keyplan.errors import ArgumentError
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Term
-from keyplan.model.types import Type
 from keyplan.plan.owners import owner_of
+from keyplan.plan.types import path_type
 from keyplan.plan.view import View
 from keyplan.units import parse_bytes, parse_count
 
@@ -146,13 +146,9 @@ def _elements(model: Model, view: View) -> View | Rejection:
     of = {owner_of(model, view.entity, path) for path in first if path not in own}
     if len(own) != 1 or own[0] not in {part.path for part in view.partition} or len(of) > 1 or "" in of:
         return Rejection("an index over an array is over one field of its elements, and fields of their document")
-    if any(not path_type(model, view.entity, path).is_ordered for path in first):
+    if any(not path_type(model, view.entity, path)[0].is_ordered for path in first):
         return Rejection("an index over an array is over single values")
     return view
-
-
-def path_type(model: Model, entity: str, path: str) -> Type:
-    return model.column(entity, path_of(path, model, entity)).type
 
 
 def _embedding(model: Model, view: View, facts: ViewFacts) -> View | Rejection:

@@ -25,7 +25,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from keyplan.engines.mongodb.slot_types import measure_type, part_type, path_type
 from keyplan.engines.mongodb.values import ID, Slot, encoder
 from keyplan.errors import UnsupportedError
 from keyplan.model.entity import EXPIRES
@@ -33,6 +32,8 @@ from keyplan.model.model import Model
 from keyplan.model.pattern import Condition, Literal
 from keyplan.model.types import Type
 from keyplan.plan.design import Design, Structure
+from keyplan.plan.names import part_name
+from keyplan.plan.types import measure_type, part_type, path_type
 from keyplan.plan.view import COUNT, Embed, Part, View
 
 HERE = "_row"
@@ -238,12 +239,6 @@ class FieldNames:
             name += "_"
         self._taken.add(name)
         return name
-
-
-def part_name(part: Part) -> str:
-    """The path of a key part in entries: the path itself, or `day(created_at)`, `each(tags)`, `shard of 4`."""
-    text = str(part)
-    return text.removesuffix(" desc") if part.descending else text
 
 
 def _packed(model: Model, view: View, name: str) -> Place:

@@ -7,14 +7,14 @@ every insert to the last chunk: it is hashed. A value that holds a large share o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from keyplan.engines.mongodb.layout import Place, layout
 from keyplan.engines.mongodb.values import ID, Document, Slot
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
-from keyplan.plan.steps import Drive, Extend, Fold, Intersect, Node, Search, Then
+from keyplan.plan.steps import Search
+from keyplan.plan.walk import searches
 
 GROWING = ("timestamp", "date", "ulid")
 """Types whose new values are above the old ones."""
@@ -121,7 +121,7 @@ def _fixed_rates(model: Model, design: Design, place: Place) -> list[tuple[float
     found: list[tuple[float, set[str]]] = []
     for name, plan in design.plans.items():
         rate = model.patterns[name].traffic.rate
-        for search in _searches(plan.node):
+        for search in searches(plan.node):
             if search.view in views:
                 found.append((rate, _fixed(place, search)))
     for write in model.writes.values():
@@ -140,24 +140,3 @@ def _fixed(place: Place, search: Search) -> set[str]:
     if whole or (parts and parts[0].path in equal and parts[0].type.kind not in GROWING):
         fields.add(ID)
     return fields
-
-
-def _searches(node: Node) -> Iterator[Search]:
-    match node:
-        case Search():
-            yield node
-        case Extend(rows=rows, adds=adds):
-            yield from _searches(rows)
-            for add in adds:
-                yield from _searches(add.plan)
-        case Drive(outer=outer, inner=inner):
-            yield from _searches(outer)
-            yield from _searches(inner)
-        case Intersect(parts=parts):
-            for part in parts:
-                yield from _searches(part)
-        case Then(first=first, second=second):
-            yield from _searches(first)
-            yield from _searches(second)
-        case Fold(rows=rows):
-            yield from _searches(rows)

@@ -7,13 +7,14 @@ from typing import Any
 
 from keyplan.engines.base import Access
 from keyplan.engines.mongodb.bounds import id_range
-from keyplan.engines.mongodb.layout import Index, Layout, Place, layout, owner_slot, part_name
+from keyplan.engines.mongodb.layout import Index, Layout, Place, layout, owner_slot
 from keyplan.engines.mongodb.script import Parameter, plain
 from keyplan.engines.mongodb.values import ID, Document, Slot, encoder
 from keyplan.model.model import Model
 from keyplan.model.pattern import Ago, Condition, Literal, Now, Operand, Outer, Param
 from keyplan.model.types import Type
 from keyplan.plan.design import Design
+from keyplan.plan.names import part_name
 from keyplan.plan.steps import Search
 from keyplan.plan.view import Part
 

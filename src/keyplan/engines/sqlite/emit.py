@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keyplan.engines.sqlite.layout import Index, Table, index_ddl, layout, part_name, table_ddl
+from keyplan.engines.sqlite.layout import Index, Table, index_ddl, layout, table_ddl
 from keyplan.errors import UnsupportedError, nearest
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
+from keyplan.plan.names import part_name
 
 FORMATS = ("sql",)
 

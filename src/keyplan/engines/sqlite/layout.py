@@ -15,11 +15,13 @@ from keyplan.engines.sqlite.values import Slot, declared
 from keyplan.errors import UnsupportedError
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
-from keyplan.model.pattern import Condition, Literal, Path, Term
+from keyplan.model.pattern import Condition, Literal
 from keyplan.model.types import Type
 from keyplan.model.values import truncated_type
 from keyplan.plan.design import Design, Structure
-from keyplan.plan.view import COUNT, Measure, Part, View
+from keyplan.plan.names import part_name
+from keyplan.plan.types import measure_type, part_type, path_type
+from keyplan.plan.view import COUNT, View
 
 ALL = "$all"
 """The key column of a view without parts (one group of everything): always ''."""
@@ -124,23 +126,17 @@ def arrange(model: Model, views: Mapping[str, View], structures: Iterable[Struct
     return Layout(tables, indexes)
 
 
-def part_name(part: Part) -> str:
-    """The path of a key part in entries: the path itself, or `day(created_at)`, `each(tags)`, `shard of 4`."""
-    text = str(part)
-    return text.removesuffix(" desc") if part.descending else text
-
-
 def _table(model: Model, view: View, structure: Structure) -> Table:
     if view.embeds:
         raise UnsupportedError(f"view '{view.name}': sqlite has no embedded rows")
     slots: dict[str, Slot] = {}
     for part in view.parts:
-        slots[part_name(part)] = Slot(part_name(part), part_type(model, view, part), nullable=False)
+        slots[part_name(part)] = Slot(part_name(part), part_type(model, view.entity, part), nullable=False)
     extends = {}
     if view.measures:
         slots[COUNT] = Slot(COUNT, Type("int"), nullable=False)
         for measure in view.measures:
-            type = measure_type(model, view, measure)
+            type = measure_type(model, view.entity, measure)
             if measure.how in ("min", "max"):
                 extends[measure.name] = measure.how
             wide = measure.how == "sum" and type.kind in ("int", "decimal")
@@ -164,7 +160,7 @@ def _index(model: Model, view: View, structure: Structure, table: Table) -> Inde
         if part.ways > 1 or part.cut in ("each", "words") or part.path not in table.slots:
             raise UnsupportedError(f"view '{view.name}': a sqlite index cannot have the part '{part}'")
         column, slot = table.column(part.path), table.slots[part.path]
-        type = part_type(model, view, part)
+        type = part_type(model, view.entity, part)
         expression = sql.cut_sql(column, slot.type.kind, part.cut) if part.cut else column
         made = Slot(part_name(part), type, nullable=False)
         parts.append(KeyPart(made.path, expression, made, part.descending, None if part.cut else part.path))
@@ -189,53 +185,6 @@ def condition_terms(table: Table, condition: Condition) -> list[str]:
         above = sql.successor(str(values[0]))
         upper = None if above is None else sql.literal(type, above)
     return sql.condition(left, condition.op, len(values), lambda n: sql.literal(type, values[n]), upper)
-
-
-def path_type(model: Model, entity: str, path: str) -> tuple[Type, bool]:
-    """The type of a path, and whether it can be missing in an entry."""
-    own = model.entities[entity].columns.get(path)
-    if own is not None:
-        return own.type, own.optional
-    if path.endswith(f".{EXPIRES}"):
-        return Type("timestamp"), True
-    found = model.resolve(entity, path)
-    return model.column(entity, found).type, True
-
-
-def part_type(model: Model, view: View, part: Part) -> Type:
-    """The type of a key part's values."""
-    if part.ways > 1:
-        return Type("int")
-    if part.cut == "words" or part.or_missing:
-        return Type("string")
-    type, _ = path_type(model, view.entity, part.path)
-    if part.cut == "each":
-        assert type.of is not None
-        return type.of
-    return truncated_type(type, part.cut) if part.cut else type
-
-
-def measure_type(model: Model, view: View, measure: Measure) -> Type:
-    """The type of a kept aggregate; of a product of decimals, all digits after the point."""
-    if measure.how == "count" or measure.term is None:
-        return Type("int")
-    return term_type(model, view.entity, measure.term)
-
-
-def term_type(model: Model, entity: str, term: Term) -> Type:
-    if term.path is not None:
-        return path_type(model, entity, str(Path(*term.path)))[0]
-    if term.left is None or term.right is None:
-        if isinstance(term.number, float):
-            return Type("float")
-        exponent = getattr(term.number, "as_tuple", lambda: None)()
-        return Type("int") if exponent is None else Type("decimal", scale=max(0, -int(exponent.exponent)))
-    left, right = term_type(model, entity, term.left), term_type(model, entity, term.right)
-    if "float" in (left.kind, right.kind):
-        return Type("float")
-    if left.kind == right.kind == "int":
-        return Type("int")
-    return Type("decimal", scale=left.scale + right.scale if term.op == "*" else max(left.scale, right.scale))
 
 
 def table_ddl(table: Table) -> str:

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from keyplan.engines.sqlite.layout import (
-    ROWID,
-    ROWID_ALIAS,
-    WITHOUT_ROWID,
-    measure_type,
-    part_name,
-    part_type,
-    path_type,
-)
+from keyplan.engines.sqlite.layout import ROWID, ROWID_ALIAS, WITHOUT_ROWID
 from keyplan.engines.sqlite.limits import SMALL_ROW_BYTES
 from keyplan.model.model import Model
 from keyplan.model.values import average_bytes
 from keyplan.plan.design import Structure
+from keyplan.plan.names import free_name, index_words, part_name, set_name
+from keyplan.plan.types import measure_type, part_type, path_type
 from keyplan.plan.view import COUNT, View
 
 DESIGN_TABLE = "keyplan_design"
@@ -30,12 +23,12 @@ def pack(model: Model, views: Sequence[View]) -> tuple[Structure, ...]:
     structures = []
     names: dict[str, str] = {}
     for view in sorted((view for view in views if not view.base), key=lambda view: view.name not in homes):
-        name = _free(view.entity if view.name in homes else _table_name(view), taken)
+        name = _named(view.entity if view.name in homes else set_name(view), taken)
         names[view.name] = name
         structures.append(Structure(name, "table", (view.name,), {"rows": row_storage(model, view)}))
     for view in views:
         if view.base:
-            name = _free(_index_name(model, view), taken)
+            name = _named(f"{'ux' if view.unique else 'ix'}_{view.entity}_{index_words(model, view)}", taken)
             structures.append(Structure(name, "index", (view.name,), {"on": names[view.base]}))
     return tuple(structures)
 
@@ -60,7 +53,7 @@ def row_storage(model: Model, view: View) -> str:
     """
     parts = view.parts
     if len(parts) == 1 and not parts[0].descending:
-        type = part_type(model, view, parts[0])
+        type = part_type(model, view.entity, parts[0])
         if type.kind in ("int", "decimal", "bool", "date", "timestamp"):
             return ROWID_ALIAS
     return WITHOUT_ROWID if row_bytes(model, view) <= SMALL_ROW_BYTES else ROWID
@@ -68,11 +61,11 @@ def row_storage(model: Model, view: View) -> str:
 
 def row_bytes(model: Model, view: View) -> float:
     """Average bytes of a table's row: values, and a byte of header each."""
-    sizes = {part_name(part): average_bytes(part_type(model, view, part)) for part in view.parts}
+    sizes = {part_name(part): average_bytes(part_type(model, view.entity, part)) for part in view.parts}
     if view.measures:
         sizes[COUNT] = 4.0
     for measure in view.measures:
-        sizes[measure.name] = average_bytes(measure_type(model, view, measure))
+        sizes[measure.name] = average_bytes(measure_type(model, view.entity, measure))
     for path in view.holds:
         if path not in sizes:
             type, _ = path_type(model, view.entity, path)
@@ -82,34 +75,6 @@ def row_bytes(model: Model, view: View) -> float:
     return sum(sizes.values()) + len(sizes)
 
 
-def _free(name: str, taken: set[str]) -> str:
-    """The name, or with a number behind it, that is not taken yet; SQLite keeps `sqlite_` to itself."""
-    base = f"_{name}" if name.lower().startswith("sqlite_") else name
-    number, free = 1, base
-    while free.lower() in taken:
-        number += 1
-        free = f"{base}_{number}"
-    taken.add(free.lower())
-    return free
-
-
-def _words(view: View, skip: Sequence[str] = ()) -> str:
-    texts = [part_name(part) for part in view.parts if part_name(part) not in skip]
-    return "_".join(re.sub(r"\W+", "_", text).strip("_") for text in texts)
-
-
-def _table_name(view: View) -> str:
-    if view.measures:
-        words = _words(view)
-        return f"{view.entity}_sums_by_{words}" if words else f"{view.entity}_sums"
-    if view.unique:
-        return f"{view.entity}_unique_{_words(view)}"
-    return f"{view.entity}_by_{_words(view)}"
-
-
-def _index_name(model: Model, view: View) -> str:
-    key = model.entities[view.entity].key
-    head = "ux" if view.unique else "ix"
-    tested = dict.fromkeys(re.sub(r"\W+", "_", str(condition.path)) for condition in view.where)
-    where = "".join(f"_{name}" for name in tested)
-    return f"{head}_{view.entity}_{_words(view, () if view.unique else key) or _words(view)}{where and '_where'}{where}"
+def _named(name: str, taken: set[str]) -> str:
+    """A free name; SQLite keeps `sqlite_` to itself."""
+    return free_name(f"_{name}" if name.lower().startswith("sqlite_") else name, taken)

@@ -1,4 +1,4 @@
-"""The types of what lies in a slot: of paths, of the parts of keys, and of kept aggregates."""
+"""The types of what views keep: of paths, of the parts of keys, and of kept aggregates."""
 
 from __future__ import annotations
 
