@@ -45,6 +45,14 @@ def test_every_error_is_public_and_has_the_one_base() -> None:
     assert all(issubclass(getattr(keyplan, name), keyplan.KeyplanError) for name in classes)
 
 
+def test_what_is_no_text_is_refused_where_text_is_expected() -> None:
+    with pytest.raises(keyplan.ArgumentError, match=r"expected the text of a model, or dicts .*, got list"):
+        keyplan.parse_model([])  # type: ignore[arg-type]
+    model = keyplan.parse_model({"keyplan": 1, "entities": {"A": {"fields": {"id": "int, key"}}}})
+    with pytest.raises(keyplan.ArgumentError, match=r"expected a URL such as sqlite:shop\.db, got NoneType"):
+        keyplan.open(model, None)  # type: ignore[arg-type]
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'desing'"):
         keyplan.desing  # noqa: B018

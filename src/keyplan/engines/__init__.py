@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from keyplan.errors import UnknownEngineError, nearest
+from keyplan.errors import ArgumentError, UnknownEngineError, nearest
 
 if TYPE_CHECKING:
     from keyplan.engines.base import Engine
@@ -29,6 +29,8 @@ def get_engine(name: str) -> Engine:
 
 def engine_for_url(url: str) -> Engine:
     """The engine that a URL's scheme belongs to."""
+    if not isinstance(url, str):
+        raise ArgumentError(f"expected a URL such as {BUILTIN[-1]}:shop.db, got {type(url).__name__}")
     scheme, colon, _ = url.partition(":")
     scheme = scheme.lower()
     if not colon:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from keyplan.errors import ModelError, Problem
+from keyplan.errors import ArgumentError, ModelError, Problem
 from keyplan.model.entity import Entity
 from keyplan.model.load_entity import USUAL_COUNT, EntityDraft, EntityReader
 from keyplan.model.load_pattern import PatternReader
@@ -37,6 +37,8 @@ def parse_model(text: str | bytes | Mapping[str, object], file: str = "model") -
     """The model in a text, or in plain dicts of the same shape; `file` is what problems call it."""
     if isinstance(text, Mapping):
         return model_from(text, file)
+    if not isinstance(text, str | bytes):
+        raise ArgumentError(f"expected the text of a model, or dicts of the same shape, got {type(text).__name__}")
     report = Report(file)
     return _model(read_yaml(text, report), report, Path(file).stem)
 

@@ -126,6 +126,9 @@ class EntityReader(FieldReader):
                 node, "'unique' is a list of lists of fields: [[a, b]]; for one field use its mark 'unique'"
             )
             return []
+        for item in node.items:
+            if isinstance(item, Items) and not item.items:
+                self.report.add(item, "a unique set is empty; name its fields, or leave it out")
         return [self.texts(item, "a unique set") for item in node.items]
 
     def ttl(self, node: Node | None) -> Ttl | None:

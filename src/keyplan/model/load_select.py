@@ -87,7 +87,8 @@ class SelectReader(Scope):
             if last and not (role is not None and (role.many or expand)):
                 columns = [column.name for column in here.columns.values() if name == column.field]
                 if not columns:
-                    hint = self.report.among(name, [*here.fields, *here.roles])
+                    known = dict.fromkeys([*here.fields, *here.roles])  # a reference is a field and a role
+                    hint = self.report.among(name, known)
                     self.report.add(node, f"'{here.name}' has no '{shown(name)}'{hint}")
                 tree.columns.update(dict.fromkeys(columns))
                 return None

@@ -303,6 +303,11 @@ class WriteReader(SelectReader):
                     item,
                     f"'{part.write}' changes several rows, each on its own, which no transaction does; leave it out",
                 )
+            elif part.write in CALL_ARGUMENTS:
+                self.report.add(
+                    item,
+                    f"'{name}' would have two arguments named '{part.write}', which every call has; rename the write",
+                )
             parts[part.write] = part
         has_rate = any(key in entries for key in ("rate", "peak", "skew", "top"))
         if has_rate and "rate" not in entries:

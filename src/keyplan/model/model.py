@@ -86,7 +86,8 @@ class Model:
                 if name in here.columns and not here.columns[name].hidden:
                     what = f"'{name}' is {here.columns[name].type}, which leads no further"
                     raise UnknownPathError(f"{what}; end the path there, or name a reference")
-                known = [*here.columns, *here.roles]
+                shown = [column.name for column in here.columns.values() if not column.hidden]
+                known = list(dict.fromkeys([*shown, *here.roles]))  # a reference is a column and a role
                 hint = nearest(name, known) or f"; it has {', '.join(known[:MOST_NAMED])}"
                 raise UnknownPathError(f"'{here.name}' has no '{name}'{hint}")
             if len(names) == 1:

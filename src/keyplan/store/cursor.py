@@ -46,7 +46,10 @@ class Cursors:
         if data[:_CHECK] != self.check(payload, args):
             raise self.foreign()
         values = json.loads(payload)
-        return {name: from_json(type, value) for (name, type), value in zip(self.terms, values, strict=True)}
+        try:
+            return {name: from_json(type, value) for (name, type), value in zip(self.terms, values, strict=True)}
+        except ValueError:  # of the same pattern when a field had another type
+            raise self.foreign() from None
 
     def check(self, payload: bytes, args: Mapping[str, Any]) -> bytes:
         state = blake2b(payload, digest_size=_CHECK, key=self.seed)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import keyplan
 from keyplan.errors import ArgumentError, ConflictError, CursorError, UncertainError
 from keyplan.model.load import parse_model
 from keyplan.store.core import Core
@@ -94,6 +95,21 @@ def test_cursors_belong_to_one_call(store: Store) -> None:
             store.orders(user="b", status=["open"], cursor=tampered)
     with pytest.raises(ArgumentError, match="does not come in pages"):
         store.user(name="a", cursor=cursor)
+
+
+def test_a_cursor_from_before_a_change_of_types_is_refused() -> None:
+    text = """
+    keyplan: 1
+    name: t
+    entities: {A: {count: 10, fields: {id: "int, key", at: int}}}
+    patterns: {all_of: {find: A, order: at, page: 1, rate: 1/s}}
+    """
+    before, after = (keyplan.parse_model(one) for one in (text, text.replace("at: int", "at: date")))
+    with keyplan.open(before, "sqlite::memory:") as store:
+        store.load([("A", {"id": 1, "at": 5})])
+        cursor = store.all_of().cursor
+    with keyplan.open(after, "sqlite::memory:") as store, pytest.raises(CursorError, match="not one of its own"):
+        store.all_of(cursor=cursor)
 
 
 def test_arguments_are_checked_before_anything_is_sent(store: Store) -> None:
