@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+import keyplan
 from keyplan.engines.calibration import Calibration, Sample, fitted, given
 from keyplan.errors import ArgumentError
 from keyplan.model.model import Model
@@ -74,6 +75,22 @@ def test_bad_coefficients_are_said(told: object, message: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         given(model, "some", "prices", Prices)
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("engine", "option", "near"),
+    [
+        ("dynamodb", "biling", "billing"),
+        ("mongodb", "document_byte", "document_bytes"),
+        ("sqlite", "coefficient", "coefficients"),
+    ],
+)
+def test_options_that_an_engine_does_not_know_are_refused(engine: str, option: str, near: str) -> None:
+    entities = {"A": {"count": 5, "fields": {"id": "int, key"}}}
+    model = keyplan.parse_model({"keyplan": 1, "entities": entities, "targets": {engine: {option: "1"}}})
+    with pytest.raises(ArgumentError) as caught:
+        keyplan.design(model, engine)
+    assert str(caught.value) == f"targets.{engine}: there is no '{option}'; did you mean '{near}'?"
 
 
 def test_coefficients_may_be_given_in_part() -> None:

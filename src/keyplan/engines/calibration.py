@@ -113,6 +113,14 @@ def fitted(samples: Sequence[Sample]) -> dict[str, float]:
     return dict(zip(names, found, strict=True))
 
 
+def check_options(model: Model, engine: str, known: Sequence[str]) -> None:
+    """Refuses what `targets:` of a model says of an engine that the engine does not know."""
+    for name in model.targets.get(engine, {}):
+        if name not in known:
+            hint = nearest(name, known) or f"; known are {', '.join(known)}"
+            raise ArgumentError(f"targets.{engine}: there is no '{name}'{hint}")
+
+
 def given(model: Model, engine: str, group: str, of: type[Any]) -> dict[str, float]:
     """The figures that `targets:` of a model names in place of an engine's own, by the fields of a dataclass."""
     where = f"targets.{engine}.{group}"

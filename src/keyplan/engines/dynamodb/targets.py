@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keyplan.errors import ArgumentError, nearest
+from keyplan.engines.calibration import check_options
+from keyplan.errors import ArgumentError
 from keyplan.model.model import Model
 
 BILLING = ("on_demand", "provisioned")
@@ -13,12 +14,8 @@ OPTIONS = ("billing", "latencies", "multi_attribute_keys", "partition_mb")
 
 def targets(model: Model) -> Mapping[str, object]:
     """The options, checked by name."""
-    found = model.targets.get("dynamodb", {})
-    for name in found:
-        if name not in OPTIONS:
-            hint = nearest(name, OPTIONS) or f"; known are {', '.join(OPTIONS)}"
-            raise ArgumentError(f"targets.dynamodb: there is no '{name}'{hint}")
-    return found
+    check_options(model, "dynamodb", OPTIONS)
+    return model.targets.get("dynamodb", {})
 
 
 def billing(model: Model) -> str | None:

@@ -11,13 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from keyplan.engines.calibration import given
+from keyplan.engines.calibration import check_options, given
 from keyplan.engines.mongodb.fit import TIMES, document_bytes, elements, entry_bytes, fit, target
 from keyplan.engines.mongodb.limits import BATCH, CHUNK, LATENCIES, LIMITS, MB, PACKED_CHUNK, Latencies
 from keyplan.engines.work import Cost, CostModel, Couplings, LinearRow, Rejection, TouchWork, ViewFacts, Work
 from keyplan.model.model import Model
 from keyplan.plan.view import View
 
+OPTIONS = ("array_elements", "coefficients", "document_bytes", "latencies", "packed_bytes")
+"""What a model may say under `targets: mongodb:`."""
 SCAN_ROWS = 5_000
 """A collection of at most so many documents may be read whole for a pattern: some 10 ms."""
 
@@ -275,5 +277,6 @@ def _packed_written(work: TouchWork) -> dict[str, float]:
 
 def cost_model(model: Model) -> MongoCosts:
     """The cost model, with the coefficients and latencies that the model's `targets` may name."""
+    check_options(model, "mongodb", OPTIONS)
     coefficients = Coefficients(**given(model, "mongodb", "coefficients", Coefficients))
     return MongoCosts(model, coefficients, Latencies(**given(model, "mongodb", "latencies", Latencies)))
