@@ -240,6 +240,15 @@ def test_all_goes_on_from_a_cursor(reads: Pair) -> None:
     assert [*first.rows, *reads.store.up.all(cursor=first.cursor)] == reads.same("up")
 
 
+def test_all_keeps_a_limit_and_takes_no_cursor_then(reads: Pair) -> None:
+    cursor = reads.store.up().cursor
+    for name, arguments in (("top", {}), ("top_kind", {"kind": "p"})):
+        everything = getattr(reads.store, name).all
+        assert list(everything(**arguments)) == reads.same(name, **arguments)
+        with pytest.raises(ArgumentError, match="its answer does not come in pages"):
+            list(everything(**arguments, cursor=cursor))
+
+
 def test_all_of_an_answer_that_is_no_list_is_refused(reads: Pair) -> None:
     with pytest.raises(ArgumentError, match="place: its answer is not a list of rows"):
         list(reads.store.place.all(a=1, b="a"))

@@ -112,7 +112,7 @@ class Read:
         """The answer of one call."""
         pattern = self.pattern
         if cursor is not None and not self.paged:
-            raise ArgumentError(f"{pattern.name}: unknown argument 'cursor'; its answer does not come in pages")
+            raise self.unpaged()
         if pattern.kind == "find":
             if pattern.one:
                 (rows,) = yield from self.node.many(call, ROOT)
@@ -128,6 +128,9 @@ class Read:
             return (yield from self.rank(call))
         (rows,) = yield from self.node.many(call, ROOT)
         return self.aggregate(rows)
+
+    def unpaged(self) -> ArgumentError:
+        return ArgumentError(f"{self.pattern.name}: unknown argument 'cursor'; its answer does not come in pages")
 
     def shaped(self, rows: list[Row]) -> list[dict[str, Any]]:
         """The answers that flat rows give."""
@@ -186,8 +189,8 @@ class Read:
             position = position_of(self.order, rows[-1])
 
     def chunk(self, call: Call, position: Position | None) -> Proc[tuple[list[dict[str, Any]], Position | None]]:
-        """Some answers for iteration, and where to go on; without a sorted plan everything at once."""
-        if not self.sorted:
+        """Some answers for iteration, and where to go on; with a limit or without a sorted plan everything at once."""
+        if not self.sorted or self.pattern.limit is not None:
             rows = yield from self.rows(call, position, self.pattern.limit)
             return self.shaped(rows), None
         size = max(self.size, CHUNK)

@@ -71,7 +71,9 @@ class PatternMethod(Method):
         call = read.call(arguments, self._core.clock(), consistency)
         if read.pattern.kind != "find" or read.pattern.one:
             raise ArgumentError(f"{read.pattern.name}: its answer is not a list of rows; call it without '.all'")
-        position = read.cursors.position(cursor, call.args) if cursor is not None and read.paged else None
+        if cursor is not None and not read.paged:
+            raise read.unpaged()
+        position = read.cursors.position(cursor, call.args) if cursor is not None else None
         return call, position
 
 
