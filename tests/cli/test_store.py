@@ -253,7 +253,8 @@ def test_keep_wants_a_lock_file(keyplan: Keyplan) -> None:
         (("take_stock", "sku=A1", "n=4"), "take_stock: …"),
         (("orders_by_status", "status=lost"), "orders_by_status: argument 'status': …"),
         (("orders_by_status", "status=pending", "--cursor", "x"), "orders_by_status: …"),
-        (("product", "sku=A1", "--all"), "product: its answer is not a list of rows; …"),
+        (("product", "sku=A1", "--all"), "product: its answer is not a list of rows; leave out --all"),
+        (("take_stock", "sku=A1", "n=1", "--all"), "take_stock: its answer is not a list of rows; leave out --all"),
     ],
 )
 def test_wrong_calls(keyplan: Keyplan, shop: str, arguments: tuple[str, ...], line: str) -> None:

@@ -35,6 +35,9 @@ def command(
     model = read_model(model_file)
     texts, documents = _split(arguments)
     values = keyplan.arguments_from_text(model, name, texts, documents)
+    pattern = model.patterns.get(name)
+    if everything and (pattern is None or pattern.kind != "find" or pattern.one):
+        raise keyplan.ArgumentError(f"{name}: its answer is not a list of rows; leave out --all")
     if cursor is not None:
         values["cursor"] = cursor
     with keyplan.open(model, url, create=False) as store, working(f"running {name}"):
