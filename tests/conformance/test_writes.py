@@ -402,3 +402,54 @@ def test_there_is_one_reading_of_the_clock_per_call(shop: Pair) -> None:
     shop.store.order_now(user="00000000-0000-0000-0000-000000000001", items=[{"line": 1, "product": "p"}])
     assert len(times) == 2
     shop.store._core.clock = clock
+
+
+CHAINS = """
+entities:
+  User:
+    fields:
+      id: int, key
+      tier: string(5), default gold
+      boss: User, optional
+      boss_tier: string(5), from boss.tier, optional
+  Order:
+    fields: { id: "int, key", user: "User, as orders" }
+  Item:
+    key: [order, line]
+    fields:
+      order: Order, as items, max 9
+      line: int
+      tier: string(5), from order.user.tier, optional
+patterns:
+  order: { find: Order, where: "id = :id", with: [items] }
+  user: { find: User, where: "id = :id" }
+writes:
+  place: { create: Order, with: [items] }
+  give: { update: Order, set: [user], where: "id = :id" }
+  add: { create: Item }
+  put: { upsert: User }
+transactions:
+  both: [give, add x2 max 3]
+  whole: [put, place]
+"""
+
+
+def test_a_snapshot_through_a_row_of_the_same_write(both: Both) -> None:
+    pair = both(CHAINS, [("User", {"id": 1}), ("User", {"id": 2, "tier": "lead"})])
+    pair.same("place", id=1, user=1, items=[{"line": 1}, {"line": 2, "tier": "own"}])
+    assert [item["tier"] for item in pair.same("order", id=1)["items"]] == ["gold", "own"]
+    pair.same("both", give={"id": 1, "user": 2}, add=[{"order": 1, "line": 8}, {"order": 1, "line": 9}])
+    assert [item["tier"] for item in pair.same("order", id=1)["items"]] == ["gold", "own", "lead", "lead"]
+    pair.same("both", give={"id": 1, "user": 7}, add=[{"order": 1, "line": 5}])
+    pair.same("whole", put={"id": 3, "tier": "new", "boss": 3}, place={"id": 2, "user": 3, "items": [{"line": 1}]})
+    assert pair.same("order", id=2)["items"][0]["tier"] == "new"
+    pair.same("order", id=1)
+
+
+def test_a_row_that_is_replaced_is_nothing_to_copy_from(both: Both) -> None:
+    pair = both(CHAINS, [("User", {"id": 1, "tier": "old", "boss": 1})])
+    assert pair.same("user", id=1)["boss_tier"] is None
+    assert pair.same("put", id=1, boss=1) == {"id": 1, "tier": "gold", "boss_tier": None}
+    pair.load([("User", {"id": 1, "tier": "new", "boss": 1}), ("User", {"id": 2, "boss": 1}), ("User", {"id": 1})])
+    pair.same("user", id=1)
+    assert pair.same("user", id=2)["boss_tier"] == "new"
