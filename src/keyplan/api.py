@@ -83,7 +83,7 @@ def load_lock(model: Model, engine: str, *, stale: bool = False) -> Design | Non
     path = lock_file(model, get_engine(engine).name)
     if path is None or not path.is_file():
         return None
-    return read_lock(path.read_text(encoding="utf-8"), None if stale else model, str(path))
+    return read_lock(path.read_text(encoding="utf-8", errors="replace"), None if stale else model, str(path))
 
 
 def apply(

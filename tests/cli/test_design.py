@@ -80,6 +80,9 @@ def test_a_damaged_lock_file(keyplan: Keyplan) -> None:
     assert_fails(keyplan("emit", "notes.yaml", "--engine", "sqlite", "--to", "sql"), line)
     assert_fails(keyplan("run", "notes.yaml", "sqlite:notes.db", "notes_of", "owner=x"), line)
     assert_fails(keyplan("design", "notes.yaml", "--engine", "sqlite", "--save", "--keep"), line)
+    Path("notes.sqlite.lock.json").write_bytes(b"\xff")
+    assert_fails(keyplan("emit", "notes.yaml", "--engine", "sqlite", "--to", "sql"), line)
+    assert_fails(keyplan("run", "notes.yaml", "sqlite:notes.db", "notes_of", "owner=x"), line)
     assert keyplan("design", "notes.yaml", "--engine", "sqlite", "--save").exit_code == 0  # as the line says
     assert keyplan("run", "notes.yaml", "sqlite:notes.db", "notes_of", "owner=x").exit_code == 0
 

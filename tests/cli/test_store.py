@@ -254,6 +254,7 @@ def test_keep_wants_a_lock_file(keyplan: Keyplan) -> None:
         (("orders_by_status", "status=lost"), "orders_by_status: argument 'status': …"),
         (("orders_by_status", "status=pending", "--cursor", "x"), "orders_by_status: …"),
         (("product", "sku=A1", "--all"), "product: its answer is not a list of rows; leave out --all"),
+        (("product", "sku=A1", "explain=true"), "product: unknown argument 'explain'; 'keyplan explain' says how it …"),
         (("take_stock", "sku=A1", "n=1", "--all"), "take_stock: its answer is not a list of rows; leave out --all"),
     ],
 )

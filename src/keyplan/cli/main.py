@@ -79,7 +79,8 @@ class Commands(click.Group):
         arguments = list(sys.argv[1:] if args is None else args) or ["--help"]
         try:
             code = super().main(arguments, *rest, **extra)
-            sys.stdout.flush()
+            if sys.stdout is not None:  # somebody may have closed it
+                sys.stdout.flush()
         except BrokenPipeError:
             # The reader (head, less) has gone; Python must not complain again when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -35,6 +35,8 @@ def command(
     model = read_model(model_file)
     texts, documents = _split(arguments)
     values = keyplan.arguments_from_text(model, name, texts, documents)
+    if "explain" in values:
+        raise keyplan.ArgumentError(f"{name}: unknown argument 'explain'; 'keyplan explain' says how it runs")
     pattern = model.patterns.get(name)
     if everything and (pattern is None or pattern.kind != "find" or pattern.one):
         raise keyplan.ArgumentError(f"{name}: its answer is not a list of rows; leave out --all")

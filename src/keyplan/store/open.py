@@ -124,7 +124,7 @@ def settled_design(model: Model, engine: Engine, design: Design | None, create: 
     if design is None:
         path = lock_file(model, engine.name)
         if path is not None and path.is_file():
-            lock = path.read_text(encoding="utf-8")
+            lock = path.read_text(encoding="utf-8", errors="replace")  # what is no text is no design
             design = read_lock(lock, model, str(path))
     if design is not None:
         lock = lock or lock_text(model, design)

@@ -98,6 +98,8 @@ def test_tables_that_are_not_ours_are_left_alone(tmp_path: File) -> None:
     port = ENGINE.connect(f"sqlite:{file}", MODEL, None)
     with pytest.raises(DesignMismatchError, match="a table 'order' that keyplan did not make"):
         apply(MODEL, design_of(MODEL, (HOME,)), port)
+    with sqlite3.connect(file) as raw:
+        assert raw.execute("PRAGMA journal_mode").fetchone() == ("delete",)  # as whoever made the file has it
     apply(MODEL, design_of(MODEL, (NOTES,)), port)
     assert port.send([("SELECT count(*) FROM sqlite_master WHERE name IN ('other', 'mine')", ())]) == [[(2,)]]
     port.close()

@@ -27,6 +27,7 @@ from urllib.parse import parse_qsl, unquote
 
 from keyplan.engines.base import Reply, Request, Round
 from keyplan.engines.sqlite.limits import LEAST_VERSION
+from keyplan.engines.sqlite.pack import DESIGN_TABLE
 from keyplan.engines.sqlite.statements import CHANGED, FOUND, NOTHING
 from keyplan.engines.sqlite.values import FUNCTIONS
 from keyplan.engines.sqlite.writes import BulkRequest, Step, WriteRequest, refusal
@@ -280,8 +281,8 @@ class _Shared:
 
 def _prepare(connection: sqlite3.Connection, where: Address, memory: bool) -> None:
     """Settings of a new connection. The first one reads the file, so that what is no database is found here."""
-    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if not memory:
+    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    if not memory and (not there or DESIGN_TABLE in there):  # somebody else's file is left as it is
         try:
             connection.execute("PRAGMA journal_mode=WAL")
         except sqlite3.OperationalError as error:
