@@ -87,8 +87,7 @@ class SelectReader(Scope):
             if last and not (role is not None and (role.many or expand)):
                 columns = [column.name for column in here.columns.values() if name == column.field]
                 if not columns:
-                    known = dict.fromkeys([*here.fields, *here.roles])  # a reference is a field and a role
-                    hint = self.report.among(name, known)
+                    hint = self.report.among(name, [*here.fields, *here.roles])
                     self.report.add(node, f"'{here.name}' has no '{shown(name)}'{hint}")
                 tree.columns.update(dict.fromkeys(columns))
                 return None
