@@ -337,11 +337,14 @@ def bounds(by_key: Conditions, part: Part) -> list[Condition]:
 
 def _presence_implied(model: Model, view: View, need: Need) -> bool:
     """Whether every row that the need asks for has an entry: parts that may be missing must be asked about."""
-    asked = {str(condition.path) for condition in need.given if condition.op in PRESENCE}
-    for condition in need.given:
-        if condition.op == "search":
-            asked |= {str(path) for path in condition.also}
+    # Words that may be in one of several texts say of none of them that it is there.
+    asked = {str(c.path) for c in need.given if c.op in PRESENCE and not c.also}
+    searches = [_paths(condition) for condition in need.given if condition.op == "search"]
     for part in view.parts:
+        if part.cut == "words":
+            if not any(paths <= {part.path, *part.also} for paths in searches):
+                return False
+            continue
         if part.ways > 1 or part.path in asked:
             continue
         path = path_of(part.path, model, view.entity)
