@@ -293,6 +293,31 @@ def test_search_across_a_reference(both: Both) -> None:
     assert found(pair.same("behind", words="bills")) == [1, 2, 3]
 
 
+HERE_OR_THERE = """
+entities:
+  Person: { fields: { id: "int, key", last: string(8), since: "date, now" } }
+  Page: { fields: { id: "int, key", who: Person, bio: "text(30), optional 50%" } }
+patterns:
+  words: { find: Page, where: "search(bio, who.last, :words)", order: who.since }
+  named: { find: Page, where: "who.last = :last" }
+  begun: { find: Page, where: "begins_with(bio, :start)", order: bio }
+"""
+
+
+def test_a_search_of_several_texts_says_of_none_that_it_is_there(both: Both) -> None:
+    rows: list[tuple[str, dict[str, Any]]] = [
+        ("Person", {"id": 1, "last": "fox"}),
+        ("Page", {"id": 1, "who": 1, "bio": "red"}),
+        ("Page", {"id": 2, "who": 9, "bio": "red fox"}),
+        ("Page", {"id": 3, "who": 1}),
+    ]
+    pair = both(HERE_OR_THERE, rows)
+    assert found(pair.same("words", words="fox")) == [1, 3, 2]
+    assert found(pair.same("words", words="red")) == [1, 2]
+    pair.same("named", last="fox")
+    pair.same("begun", start="r")
+
+
 @pytest.mark.parametrize(
     ("name", "argument", "expected"),
     [
