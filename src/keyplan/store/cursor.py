@@ -6,12 +6,14 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from hashlib import blake2b
 from typing import Any
 
 from keyplan.errors import CursorError
 from keyplan.model.model import Model
 from keyplan.model.pattern import Order, Pattern
+from keyplan.model.types import Type
 from keyplan.model.values import from_json, to_json
 
 _CHECK = 9
@@ -23,7 +25,10 @@ class Cursors:
 
     def __init__(self, model: Model, pattern: Pattern, order: Sequence[Order]) -> None:
         self.name = pattern.name
-        self.terms = [(str(term.path), model.column(pattern.entity, term.path).type) for term in order]
+        columns = [(str(term.path), model.column(pattern.entity, term.path)) for term in order]
+        self.terms = [(name, column.type) for name, column in columns]
+        self.sums = {name for name, column in columns if column.computed is not None and column.computed.how == "sum"}
+        """Those whose values may be beyond the range of their type."""
         shape = [model.name, pattern.name, pattern.entity, [(str(term.path), term.descending) for term in order]]
         shape += [str(condition) for condition in pattern.where]
         self.seed = blake2b(json.dumps(shape).encode(), digest_size=16).digest()
@@ -47,9 +52,14 @@ class Cursors:
             raise self.foreign()
         values = json.loads(payload)
         try:
-            return {name: from_json(type, value) for (name, type), value in zip(self.terms, values, strict=True)}
-        except ValueError:  # of the same pattern when a field had another type
+            return {name: self.value(name, type, one) for (name, type), one in zip(self.terms, values, strict=True)}
+        except (ValueError, ArithmeticError):  # of the same pattern when a field had another type
             raise self.foreign() from None
+
+    def value(self, name: str, type: Type, value: Any) -> Any:
+        if name in self.sums and type.kind in ("int", "decimal"):
+            return Decimal(value) if type.kind == "decimal" else int(value)
+        return from_json(type, value)
 
     def check(self, payload: bytes, args: Mapping[str, Any]) -> bytes:
         state = blake2b(payload, digest_size=_CHECK, key=self.seed)

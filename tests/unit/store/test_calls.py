@@ -112,6 +112,33 @@ def test_a_cursor_from_before_a_change_of_types_is_refused() -> None:
         store.all_of(cursor=cursor)
 
 
+def test_a_cursor_holds_sums_beyond_the_range_of_their_type() -> None:
+    model = parse_model(
+        """
+        keyplan: 1
+        name: t
+        entities:
+          Box: {count: 100, fields: {id: "int, key", whole: sum(things.n), exact: sum(things.d)}}
+          Thing: {count: 100, fields: {id: "int, key", box: "Box, as things", n: int, d: decimal(2)}}
+        patterns:
+          fullest: {find: Box, order: "whole desc, exact", page: 1, rate: 1/s}
+        writes:
+          change: {update: Thing, set: [n, d], where: "id = :id", rate: 1k/s}
+        """
+    )
+    most = {"n": 2**63 - 1, "d": "9999999999999999.99"}
+    with keyplan.open(model, "sqlite::memory:") as store:
+        store.load([("Box", {"id": box}) for box in range(3)])
+        store.load([("Thing", {"id": 10 * box + n, "box": box, **most}) for box in range(3) for n in range(box + 1)])
+        seen: list[int] = []
+        cursor = None
+        while len(seen) < 3:
+            page = store.fullest(cursor=cursor)
+            seen += [row["id"] for row in page]
+            cursor = page.cursor
+        assert seen == [2, 1, 0]
+
+
 def test_arguments_are_checked_before_anything_is_sent(store: Store) -> None:
     rounds = port_of(store).rounds
     for call in (
