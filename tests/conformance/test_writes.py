@@ -420,6 +420,7 @@ entities:
       order: Order, as items, max 9
       line: int
       tier: string(5), from order.user.tier, optional
+      amount: int, default 0
 patterns:
   order: { find: Order, where: "id = :id", with: [items] }
   user: { find: User, where: "id = :id" }
@@ -428,7 +429,10 @@ writes:
   give: { update: Order, set: [user], where: "id = :id" }
   add: { create: Item }
   put: { upsert: User }
+  rename: { update: User, set: [tier], where: "id = :id" }
+  touch: { upsert: Item, add: [amount], where: "order = :order and line = :line", return: [tier, amount] }
 transactions:
+  renamed: [rename, touch x1 max 2]
   both: [give, add x2 max 3]
   whole: [put, place]
 """
@@ -443,6 +447,10 @@ def test_a_snapshot_through_a_row_of_the_same_write(both: Both) -> None:
     pair.same("both", give={"id": 1, "user": 7}, add=[{"order": 1, "line": 5}])
     pair.same("whole", put={"id": 3, "tier": "new", "boss": 3}, place={"id": 2, "user": 3, "items": [{"line": 1}]})
     assert pair.same("order", id=2)["items"][0]["tier"] == "new"
+    touched = [{"order": 2, "line": 1, "amount": 1}, {"order": 2, "line": 2, "amount": 1}]
+    answer = pair.same("renamed", rename={"id": 3, "tier": "top"}, touch=touched)
+    assert [one["tier"] for one in answer["touch"]] == ["new", "top"]
+    pair.same("order", id=2)
     pair.same("order", id=1)
 
 

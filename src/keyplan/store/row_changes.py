@@ -29,7 +29,7 @@ class RowChanges:
     ) -> Proc[tuple[list[RowChange], Mapping[tuple[str, Key], Row | None]]]:
         """The row changes of the jobs, from old rows read now where they are needed, and other rows that were read."""
         # A row that later ones of this write take a snapshot of has to be known whole.
-        copying = max((n for n, job in enumerate(jobs) if isinstance(job, Put) and job.new.sources), default=-1)
+        copying = max((n for n, job in enumerate(jobs) if _may_copy(job)), default=-1)
         blind = {
             n: change
             for n, job in enumerate(jobs)
@@ -102,3 +102,10 @@ class RowChanges:
                         below.append((child.name, list(rows), inner))
             level = below
         return result
+
+
+def _may_copy(job: Job) -> bool:
+    """Whether a job may create a row with snapshots."""
+    if isinstance(job, Put):
+        return bool(job.new.sources)
+    return isinstance(job, Change) and any(item.source is not None for item in job.entity.fields.values())
