@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 import keyplan as api
+from keyplan.engines.calibration import Calibration
 from keyplan.engines.sqlite import calibrate
 from tests.cli.conftest import EXAMPLES, Keyplan, assert_fails
 
@@ -88,3 +89,9 @@ def test_what_is_wrong_is_one_line(keyplan: Keyplan) -> None:
         keyplan("design", "shop.yaml", "--engine", "sqlite"),
         "targets.sqlite.coefficients: there is no 'sek'; did you mean 'seek'…",
     )
+
+
+def test_small_figures_keep_their_digits() -> None:
+    figures = {"statement": 5.85, "entry": 10.0, "byte": 6.03e-05}
+    made = Calibration("sqlite", "", {"coefficients": figures}, figures)
+    assert yaml.safe_load(made.text) == {"coefficients": figures}

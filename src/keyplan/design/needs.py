@@ -284,6 +284,18 @@ def stripped_condition(condition: Condition) -> Condition:
     return replace(condition, path=Path(condition.path.roles[1:], condition.path.column), also=also)
 
 
+def several_lists(model: Model, need: Need) -> list[str]:
+    """Why conditions on rows of several to-many roles have no plan."""
+    roles = dict.fromkeys(c.path.roles[0] for c in need.given if model.is_many(need.entity, c.path.roles))
+    if len(roles) < 2:
+        return []
+    listed = " and ".join(f"'{role}'" for role in roles)
+    return [
+        f"a plan finds rows of '{need.entity}' by one of their lists, and there are conditions on {listed}; make a "
+        "pattern for each of them"
+    ]
+
+
 def intersected(model: Model, need: Need) -> Iterator[tuple[Need, Need, Need]]:
     """Two conditions found apart and the rows that both find, for those that no one key can answer together.
 

@@ -14,7 +14,7 @@ from keyplan.design.computed import refusals
 from keyplan.design.forms import is_directory
 from keyplan.design.goals import NO_LIMIT_MS, Goal, Heat, Option, Sub, coarse, goal_p99, slowest_p99
 from keyplan.design.measure import MeasureMatch, match_measures
-from keyplan.design.needs import Need, driven, extreme_row, intersected, present_then_missing
+from keyplan.design.needs import Need, driven, extreme_row, intersected, present_then_missing, several_lists
 from keyplan.design.statistics import Statistics
 from keyplan.design.walks import match_directory, walks
 from keyplan.design.ways import Extra, Way, Ways, at_once
@@ -114,7 +114,7 @@ class Options:
         self._walked(goal, depth)
         self._in_two(goal, depth)
         self._intersected(goal, depth)
-        goal.rejections.extend(refusals(self.model, need))
+        goal.rejections.extend((*refusals(self.model, need), *several_lists(self.model, need)))
 
     # rule 1 and 2: search a view, fetch what it lacks
 

@@ -50,7 +50,7 @@ class Calibration:
         lines = []
         for group, figures in self.target.items():
             lines.append(f"{group}:")
-            lines += [f"  {name}: {value:f}".rstrip("0").rstrip(".") for name, value in figures.items()]
+            lines += [f"  {name}: {value:.12f}".rstrip("0").rstrip(".") for name, value in figures.items()]
         return "\n".join(lines) + "\n"
 
     def predicted(self, sample: Sample) -> float:

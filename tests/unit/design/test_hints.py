@@ -133,3 +133,20 @@ def _what_matters(built: Built) -> object:
         for (write, name), parts in problem.upkeep.items()
     }
     return list(names.values()), [problem.facts[name] for name in names], options, upkeep, built.unserved
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_conditions_on_two_lists_are_unserved_with_the_reason(engine: str) -> None:
+    model = model_of(
+        """
+P: { count: 100, fields: { id: "int, key" } }
+K: { count: 100, fields: { id: "int, key", p: "P, as kids", n: int } }
+L: { count: 100, fields: { id: "int, key", p: "P, as more", n: int } }
+""",
+        'both: { find: P, where: "kids.n = :x and more.n = :y", rate: 1/s }',
+    )
+    reason = design(model, get_engine(engine)).unserved["both"].reason
+    assert reason == (
+        "a plan finds rows of 'P' by one of their lists, and there are conditions on 'kids' and 'more'; make a pattern "
+        "for each of them"
+    )
