@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -116,7 +116,7 @@ def cases() -> Iterator[Case]:
 class HeldUp:
     """A port that lets others do something before its rounds of some numbers."""
 
-    def __init__(self, port: Any, between: dict[int, Callable[[], None]]) -> None:
+    def __init__(self, port: Any, between: dict[int, Callable[[], Any]]) -> None:
         self.port = port
         self.between = between
         self.sent = 0
@@ -130,6 +130,11 @@ class HeldUp:
 
     def close(self) -> None:
         self.port.close()
+
+
+def hold_up(store: Any, port: Any, between: dict[int, Callable[[], Any]]) -> None:
+    """Has a store send its rounds from now on through a port that lets others in between."""
+    store._port = HeldUp(port, between)
 
 
 def do(target: Any, name: str, arguments: dict[str, Any]) -> bool:
@@ -187,9 +192,9 @@ def play(one: Store, other: Store, case: Case, number: int) -> bool:
     def meanwhile(name: str) -> Callable[[], None]:
         return lambda: refused.extend([] if do(other, *step(name, number)) else [name])
 
-    waiting = {at: meanwhile(name) for at, name in case.between}
+    waiting: dict[int, Callable[[], Any]] = {at: meanwhile(name) for at, name in case.between}
     port = one._port
-    one._port = HeldUp(port, waiting)  # type: ignore[assignment]
+    hold_up(one, port, waiting)
     try:
         refused += [] if do(one, *step(case.name, number)) else [case.name]
     finally:
@@ -280,7 +285,7 @@ def test_a_chain_comes_to_lead_somewhere_while_another_row_joins_it(chained: tup
     for number in range(7):
         store.load([("Board", {"bid": number, "owner": number}), ("Thread", {"tid": 10 * number, "board": number})])
         arguments = {"tid": 10 * number + 1, "board": number}
-        store._port = HeldUp(port, {number: lambda new=arguments: other.add(**new)})  # type: ignore
+        hold_up(store, port, {number: partial(other.add, **arguments)})
         store.join(oid=number, name="n")
         store._port = port
         rows = store.threads(bid=number).rows
@@ -332,7 +337,7 @@ def test_a_row_is_seen_to_be_there_and_not_to_be_there_by_one_write(harness: Har
             if not made:
                 store.open_album(aid=number, title="t")
             call = ("open_album", {"aid": number, "title": "t"}) if made else ("close_album", {"aid": number})
-            store._port = HeldUp(port, {number // 2: lambda call=call: do(other, *call)})  # type: ignore
+            hold_up(store, port, {number // 2: partial(do, other, *call)})
             store.add(pid=number, album=number, bytes=1)
             store._port = port
             album = store.album(aid=number)
