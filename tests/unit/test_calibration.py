@@ -93,6 +93,15 @@ def test_options_that_an_engine_does_not_know_are_refused(engine: str, option: s
     assert str(caught.value) == f"targets.{engine}: there is no '{option}'; did you mean '{near}'?"
 
 
+@pytest.mark.parametrize("engine", ["dynamodb", "mongodb", "sqlite"])
+def test_engines_that_are_not_there_are_refused(engine: str) -> None:
+    entities = {"A": {"count": 5, "fields": {"id": "int, key"}}}
+    model = keyplan.parse_model({"keyplan": 1, "entities": entities, "targets": {"mongdb": {}}})
+    with pytest.raises(ArgumentError) as caught:
+        keyplan.design(model, engine)
+    assert str(caught.value) == "targets: there is no engine 'mongdb'; did you mean 'mongodb'?"
+
+
 def test_coefficients_may_be_given_in_part() -> None:
     model = Model("m", {}, targets={"some": {"prices": {"seek": "0.5"}}})
     assert Prices(**given(model, "some", "prices", Prices)) == Prices(4.0, 0.5)

@@ -13,6 +13,7 @@ from math import log
 from statistics import median
 from typing import Any
 
+from keyplan.engines import engine_names
 from keyplan.errors import ArgumentError, nearest
 from keyplan.model.model import Model
 from keyplan.units import parse_number
@@ -114,7 +115,11 @@ def fitted(samples: Sequence[Sample]) -> dict[str, float]:
 
 
 def check_options(model: Model, engine: str, known: Sequence[str]) -> None:
-    """Refuses what `targets:` of a model says of an engine that the engine does not know."""
+    """Refuses what `targets:` of a model says of an engine that the engine does not know, and engines nobody knows."""
+    for name in model.targets:
+        if name not in engine_names():
+            hint = nearest(name, engine_names()) or f"; there are {', '.join(engine_names())}"
+            raise ArgumentError(f"targets: there is no engine '{name}'{hint}")
     for name in model.targets.get(engine, {}):
         if name not in known:
             hint = nearest(name, known) or f"; known are {', '.join(known)}"

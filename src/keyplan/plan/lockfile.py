@@ -56,12 +56,14 @@ def lock_text(model: Model, design: Design) -> str:
     Whoever applies a design opens it next, often several times, and each time the text is compared with the record; so
     those of the last few are kept, by the objects, which nobody changes."""
     settled = replace(design, objective=replace(design.objective, seconds=0.0))
+    encoded = encode(settled)
     document = {
         "keyplan": FORMAT,
         "model": model.name,
         "engine": design.engine,
         "model_hash": model_hash(model),
-        "design": encode(settled),
+        "checksum": _checksum(encoded),
+        "design": encoded,
     }
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
@@ -94,12 +96,19 @@ def read_lock(
                 )
             if document["model_hash"] != model_hash(model):
                 raise DesignError(f"{where}: the model has changed since the design was made; {remedy}")
+        if document.get("checksum") != _checksum(document["design"]):
+            raise DesignError(f"{where}: it was changed since keyplan wrote it; {remedy}")
         found = decode(document["design"])
     except (KeyError, TypeError, ValueError) as error:
         raise DesignError(f"{where}: it is damaged: {error}; {remedy}") from None
     if not isinstance(found, Design):
         raise DesignError(f"{where}: it holds no design; {remedy}")
     return found
+
+
+def _checksum(encoded: Any) -> str:
+    """Views, structures, plans and write plans name each other: a design that was edited by hand fails anywhere."""
+    return hashlib.sha256(json.dumps(encoded, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
 def model_hash(model: Model) -> str:

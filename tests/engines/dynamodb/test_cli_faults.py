@@ -133,6 +133,17 @@ def test_a_table_that_is_not_ours(line: Line, dynoxide: Server) -> None:
     line.run(url, "note", "nid=1", said="run 'keyplan")
 
 
+def test_values_that_something_else_wrote(line: Line, applied: str, dynoxide: Server) -> None:
+    line("run", "notes.yaml", applied, "add", "nid=1", "text=a", "topic=b")
+    access = resolve(Address("table", endpoint=dynoxide.url))
+    table = applied.removeprefix("dynamodb://").partition("?")[0]
+    transport = Transport(access)
+    (item,) = (one for one in transport.send("Scan", {"TableName": table})["Items"] if one.get("topic") == {"S": "b"})
+    transport.send("PutItem", {"TableName": table, "Item": {**item, "topic": {"N": "17"}}})
+    transport.close()
+    line.run(applied, "note", "nid=1", said="item of 'Note': the stored value of 'topic' is not what the model says")
+
+
 def test_a_table_that_does_not_match_the_lock(line: Line, applied: str) -> None:
     more = 'by_topic: { find: Note, where: "topic = :topic", rate: 9/s }'
     changed = MODEL.replace("rate: 100/s }", f"rate: 100/s }}\n  {more}")

@@ -120,6 +120,21 @@ def test_documents_in_the_place_of_values_are_refused(store: keyplan.Store, argu
 # Refusals
 
 
+@pytest.mark.parametrize(("field", "value"), [("extra", "{hunter2"), ("tags", 7)])
+def test_values_that_something_else_wrote(store: keyplan.Store, url: str, field: str, value: object) -> None:
+    store.create_order(oid=1, mail="m", extra={"a": 1}, tags=["t"], items=[])
+    collection = next(one for one in raw(url).list_collection_names() if raw(url)[one].find_one({"mail": "m"}))
+    raw(url).command(
+        "update",
+        collection,
+        updates=[{"q": {"mail": "m"}, "u": {"$set": {field: value}}}],
+        bypassDocumentValidation=True,
+    )
+    with pytest.raises(StorageError, match=f"collection '{collection}': the stored value of '{field}'") as caught:
+        store.order(oid=1)
+    assert "hunter2" not in str(caught.value)
+
+
 def test_wrong_credentials_are_not_repeated_in_the_message(url: str) -> None:
     secret = url.replace("mongodb://", "mongodb://root:hunter2@")
     model = keyplan.parse_model(MODEL)

@@ -81,7 +81,7 @@ COLLECTIONS = {
 def test_collections_come_back(link: Link, kind: str) -> None:
     type, value, empty = COLLECTIONS[kind]
     slot = Slot("v", "v", type)
-    encode, decode = fields_encoder([slot]), rows_decoder([slot], {})
+    encode, decode = fields_encoder([slot]), rows_decoder("t", [slot], {})
     collection = link.writing("collections")
     for given_value in (value, empty):
         collection.replace_one({ID: kind}, encode({"v": given_value}), upsert=True)
@@ -105,7 +105,7 @@ def test_sums_are_split_without_loss(number: int, scale: int) -> None:
 
 def test_sums_beyond_34_digits_are_exact(link: Link) -> None:
     slot = Slot("s", "s", Type("decimal", scale=2), sum=True, high="s_high")
-    decode = rows_decoder([slot], {})
+    decode = rows_decoder("t", [slot], {})
     collection = link.writing("sums")
     amounts = [10**37 + 1, 7, -(10**36), 10**21 - 1, -(10**37), 3 * 10**35 + 5] * 20
     for number in amounts:

@@ -17,6 +17,7 @@ from uuid import UUID
 
 import pytest
 
+import keyplan
 from keyplan.engines.sqlite import ENGINE, limits, port
 from keyplan.engines.sqlite.port import SqliteAsyncPort, SqlitePort, address, translate
 from keyplan.errors import (
@@ -32,6 +33,19 @@ from tests.engines.sqlite.support import Lab, lab, little_model
 from tests.engines.sqlite.test_writes import USERS, put_user, users
 
 MODEL = little_model()
+ALBUM = """
+keyplan: 1
+name: album
+entities:
+  A:
+    fields: { k: "int, key", n: int, tags: set(string), extra: json(20) }
+patterns:
+  one: { find: A, where: "k = :k", rate: 1/s }
+  list: { find: A, rate: 1/s }
+writes:
+  put: { upsert: A, rate: 1/s }
+  bump: { update: A, where: "k = :k", add: [n], return: [tags, extra], rate: 1/s }
+"""
 
 
 @pytest.fixture
@@ -77,6 +91,24 @@ def test_a_file_that_is_not_a_database(tmp_path: File) -> None:
     with pytest.raises(StorageError, match=r"x\.db: is not an SQLite database"):
         SqlitePort(f"sqlite:{file}")
     assert file.read_text().startswith("dear diary")
+
+
+def test_values_that_something_else_wrote(tmp_path: File) -> None:
+    """Every way to read a row names the column; the value itself may be a secret and is not repeated."""
+    model = keyplan.parse_model(ALBUM)
+    url = f"sqlite:{tmp_path}/x.db"
+    keyplan.apply(model, url)
+    with keyplan.open(model, url) as store:
+        store.put(k=1, n=1, tags={"a"}, extra={})
+        for column in ("tags", "extra"):
+            with sqlite3.connect(f"{tmp_path}/x.db") as raw:
+                raw.execute(f"UPDATE A SET {column} = 'hunter2 ['")
+            for call in (lambda: store.one(k=1), lambda: store.list(), lambda: store.bump(k=1, n=1)):
+                with pytest.raises(StorageError, match=f"table 'A': the stored value of '{column}'") as caught:
+                    call()
+                assert "hunter2" not in str(caught.value)
+            store.put(k=1, n=1, tags={"b"}, extra={"c": 1})
+            assert store.one(k=1)["tags"] == {"b"}
 
 
 def test_a_folder_that_does_not_exist(tmp_path: File) -> None:

@@ -67,7 +67,7 @@ def through(type: Type, values: list[Any], order: str = "n") -> list[Any]:
     encode = encoder([slot])
     DATABASE.executemany("INSERT INTO t (v) VALUES (?)", [encode((value,)) for value in values])
     rows = DATABASE.execute(f"SELECT v FROM t ORDER BY {order}").fetchall()
-    return [row["v"] for row in row_decoder([slot])(rows)]
+    return [row["v"] for row in row_decoder("t", [slot])(rows)]
 
 
 @pytest.mark.thorough
@@ -97,7 +97,7 @@ def test_values_order_in_sqlite_as_in_the_language(name: str, data: st.DataObjec
 @pytest.mark.parametrize(("type", "empty"), [(Type("int"), None), (Type("set", of=Type("int")), frozenset())])
 def test_missing_is_null_and_an_absent_set_is_empty(type: Type, empty: object) -> None:
     slot = Slot("v", type)
-    assert row_decoder([slot])([(None,)]) == [{"v": empty}]
+    assert row_decoder("t", [slot])([(None,)]) == [{"v": empty}]
     assert value_encoder(slot)(None) == ("[]" if type.is_collection else None)
 
 
@@ -150,5 +150,5 @@ def test_kept_sums_are_exact_beyond_64_bits(old: int, more: int) -> None:
     slot = Slot("v", Type("int"), nullable=False, sum=True)
     encode = value_encoder(slot)
     total = add_sums(encode(old), encode(more))
-    assert row_decoder([slot])([(total,)]) == [{"v": old + more}]
+    assert row_decoder("t", [slot])([(total,)]) == [{"v": old + more}]
     assert isinstance(total, int) == (-(2**63) <= old + more < 2**63)

@@ -82,6 +82,15 @@ def test_a_lock_of_another_model_is_refused() -> None:
         read_lock(text, parse_model(TEXT.replace("name: shop", "name: store")))
 
 
+def test_a_lock_that_was_edited_is_refused() -> None:
+    """What it says may still be a design, of which parts no longer fit each other."""
+    model = parse_model(TEXT)
+    document = json.loads(lock_text(model, naive_design(model)))
+    next(iter(document["design"]["views"].values()))["name"] += "x"
+    with pytest.raises(DesignError, match=r"it was changed since keyplan wrote it; make it again"):
+        read_lock(json.dumps(document), model)
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"keyplan": 99}', '{"keyplan": 1, "design": {"$": "View"}}'])
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(DesignError):

@@ -19,12 +19,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from keyplan.engines.dynamodb.keys import KeyCodec, KeyPart
 from keyplan.engines.dynamodb.limits import LIMITS
 from keyplan.engines.dynamodb.native import KeyAttribute, key_attributes
 from keyplan.engines.dynamodb.values import attribute_decoder, attribute_encoder
+from keyplan.engines.unreadable import guarded
 from keyplan.errors import UnsupportedError
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
@@ -123,8 +125,13 @@ class Place:
         for path in keyed:
             if path not in self.parts:
                 raise UnsupportedError(f"view '{self.view.name}' does not hold '{path}'")
+        where = f"item of '{self.entity}'"
+
+        def parts() -> list[tuple[str, Callable[[Item], Any]]]:
+            return [(path, partial(_attribute, name, decode)) for path, name, decode in plain]
+
         if not keyed:
-            return lambda item: {path: decode(item.get(name)) for path, name, decode in plain}
+            return guarded(lambda item: {path: decode(item.get(name)) for path, name, decode in plain}, where, parts)
         places = [(path, self.parts.index(path)) for path in keyed]
         pk, sk, partition, sort = self.pk, self.sk, self.partition.decode, self.sort.decode
 
@@ -135,7 +142,11 @@ class Place:
                 row[path] = values[place]
             return row
 
-        return decode_item
+        return guarded(decode_item, where, parts)
+
+
+def _attribute(name: str, decode: Callable[[Any], Any], item: Item) -> Any:
+    return decode(item.get(name))
 
 
 @dataclass

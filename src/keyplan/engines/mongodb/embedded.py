@@ -15,6 +15,7 @@ from keyplan.engines.mongodb.layout import ID_INDEX, Place
 from keyplan.engines.mongodb.limits import BATCH
 from keyplan.engines.mongodb.operations import Find, Found, More
 from keyplan.engines.mongodb.values import ID, Document, Names, Slot, id_encoder, key_decoder, row_code, source_of
+from keyplan.engines.unreadable import guarded
 from keyplan.errors import UnsupportedError
 from keyplan.plan.steps import Search
 from keyplan.plan.view import VERSION
@@ -57,9 +58,10 @@ class EmbeddedReader(Reader):
         key = "".join(names.decode(slot, source_of(slot, "e")) + ", " for slot in place.own_key)
         version = f"{VERSION!r}: d.get({place.version!r})" if versioned else ""
         row = ", ".join(filter(None, (row_code(names, takes, "e"), row_code(names, beside, "d"), version)))
-        self._elements: Callable[[Document], Keyed] = names.compile(
+        elements: Callable[[Document], Keyed] = names.compile(
             f"lambda d: sorted([(({key}), {{{row}}}) for e in d.get({place.array!r}, ())], key=lambda pair: pair[0])"
         )
+        self._elements = guarded(elements, place.where)
         wanted = {slot.field for slot in (*takes, *place.own_key) if slot.field.partition(".")[0] != ID}
         projection = {f"{place.array}.{field}": 1 for field in sorted(wanted)} or {place.array: 1}
         self._projection: dict[str, int] | None = projection | {slot.field: 1 for slot in beside}

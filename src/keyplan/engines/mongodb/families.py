@@ -51,7 +51,7 @@ class Family:
         self.roles = {child.array: child for child in root.children.values()}
         self.id = id_encoder(root.key)
         self.fields = document_encoder(root.stored, root.words)
-        self.rows = rows_decoder(tuple(root.slots.values()), {})
+        self.rows = rows_decoder(root.where, tuple(root.slots.values()), {})
         self.members = {id(child): _Member(child) for child in root.children.values()}
         self.encoders = {slot.path: encoder(slot) for slot in root.slots.values()}
 

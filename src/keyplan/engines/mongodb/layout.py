@@ -93,6 +93,11 @@ class Place:
     """Where the key has parts in both directions: the index that is sorted so."""
 
     @property
+    def where(self) -> str:
+        """As errors name it."""
+        return f"collection '{self.collection}'"
+
+    @property
     def key(self) -> tuple[Slot, ...]:
         return tuple(part.slot for part in self.parts)
 

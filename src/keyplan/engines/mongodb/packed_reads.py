@@ -19,6 +19,7 @@ from keyplan.engines.mongodb.layout import Place
 from keyplan.engines.mongodb.limits import PACKED_CHUNK
 from keyplan.engines.mongodb.operations import Find, Found, More
 from keyplan.engines.mongodb.values import Document, Names, row_code, source_of
+from keyplan.engines.unreadable import guarded
 from keyplan.plan.steps import Search
 
 Key = tuple[Any, ...]
@@ -50,12 +51,14 @@ class PackedReader(EmbeddedReader):
         names = Names()
         takes = [place.slots[path] for path in search.takes]
         key = "".join(names.decode(slot, source_of(slot, "e")) + ", " for slot in place.own_key)
-        self._keyed: Callable[[Document], list[tuple[Key, Document]]] = names.compile(
+        keyed: Callable[[Document], list[tuple[Key, Document]]] = names.compile(
             f"lambda d: [(({key}), e) for e in d.get({place.array!r}, ())]"
         )
-        self._row: Callable[[Document, Document], Row] = names.compile(
-            f"lambda d, e: {{{row_code(names, takes, 'e')}}}"
+        self._keyed = guarded(keyed, place.where)
+        rows: Callable[[tuple[Document, list[Document]]], list[Row]] = names.compile(
+            f"lambda found: [{{{row_code(names, takes, 'e')}}} for d in found[:1] for e in found[1]]"
         )
+        self._rows = guarded(rows, place.where)
         downs = [part.descending for part in place.parts[self._roots :]]
         self._downs = downs if any(downs) else None
         if {slot.field for slot in (*takes, *place.own_key)} >= {slot.field for slot in place.stored}:
@@ -127,5 +130,4 @@ class PackedReader(EmbeddedReader):
             found = [element for element in found if element[field].startswith(span.starts)]
         if self._descending:
             found.reverse()
-        row = self._row
-        return [row(document, element) for element in (found if limit is None else found[:limit])]
+        return self._rows((document, found if limit is None else found[:limit]))

@@ -81,7 +81,7 @@ class MongoReader(Reader):
             role: elements_decoder(child.array, tuple(child.slots.values()), child.own_key, child.own_ways)
             for role, child in children.items()
         }
-        self._rows = rows_decoder(takes, along)
+        self._rows = rows_decoder(place.where, takes, along)
         key = tuple(part.slot for part in self._parts)
         self._key = key_decoder(key) if not any(part.many for part in self._parts) else None
         self._many = any(part.many for part in self._parts)

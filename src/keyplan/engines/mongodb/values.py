@@ -25,13 +25,14 @@ list of fields; only field names (as `repr`) and names of the helpers below get 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal
 from struct import Struct
 from typing import Any
 
+from keyplan.engines.unreadable import guarded
 from keyplan.model.types import Type
 from keyplan.model.values import compact_json, sort_key, words
 
@@ -317,9 +318,20 @@ def row_code(names: Names, slots: Sequence[Slot], inside: str) -> str:
 
 
 def rows_decoder(
-    slots: Sequence[Slot], along: Mapping[str, Callable[[Document], list[Row]]]
+    where: str, slots: Sequence[Slot], along: Mapping[str, Callable[[Document], list[Row]]]
 ) -> Callable[[Iterable[Document]], list[Row]]:
     """A function from documents to rows, with lists of embedded rows under their roles."""
+
+    def parts() -> Iterator[tuple[str, Callable[[Iterable[Document]], list[Row]]]]:
+        yield from ((slot.path, _rows_decoder([slot], {})) for slot in slots)
+        yield from ((role, _rows_decoder([], {role: decode})) for role, decode in along.items())
+
+    return guarded(_rows_decoder(slots, along), where, parts)
+
+
+def _rows_decoder(
+    slots: Sequence[Slot], along: Mapping[str, Callable[[Document], list[Row]]]
+) -> Callable[[Iterable[Document]], list[Row]]:
     names = Names()
     pairs = row_code(names, slots, "d")
     for role, decode in along.items():

@@ -376,7 +376,7 @@ class Writer:
             found = self._codes[id(place)] = _Codes(
                 id_encoder(place.key),
                 document_encoder(place.stored, place.words),
-                rows_decoder(slots, {}),
+                rows_decoder(place.where, slots, {}),
                 {slot.path: encoder(slot) for slot in slots},
             )
         return found

@@ -67,12 +67,12 @@ class SqliteReader(Reader):
         self._descending = search.descending
         slots = [table.slots[path] for path in search.takes]
         self._takes = select_list(table, search.takes) or "1"
-        self._rows = row_decoder(slots)
-        self._numbered = row_decoder(slots, before=1)
+        self._rows = row_decoder(table.name, slots)
+        self._numbered = row_decoder(table.name, slots, before=1)
         # A range without a limit also brings the key of each row, as it is stored, to go on from.
         behind = [part for part in place.parts if part.column not in search.takes]
         self._ranged = "".join(f", {part.expression}" for part in behind)
-        self._ranged_rows = row_decoder(slots, after=len(behind))
+        self._ranged_rows = row_decoder(table.name, slots, after=len(behind))
         offset = len(slots) or 1
         places = {part.path: offset + n for n, part in enumerate(behind)}
         self._key_places = [

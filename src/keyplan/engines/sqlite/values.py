@@ -30,6 +30,7 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID, SafeUUID
 
+from keyplan.engines.unreadable import guarded
 from keyplan.model.types import Type
 from keyplan.model.values import compact_json, from_json, to_json
 
@@ -202,8 +203,20 @@ def _encode(names: Names, slot: Slot, variable: str, source: str) -> str:
     return f"({missing} if ({variable} := {source}) is None else {code})"
 
 
-def row_decoder(slots: Sequence[Slot], before: int = 0, after: int = 0) -> Callable[[Rows], list[dict[str, Any]]]:
+def row_decoder(
+    table: str, slots: Sequence[Slot], before: int = 0, after: int = 0
+) -> Callable[[Rows], list[dict[str, Any]]]:
     """A function from raw rows to dicts; the first `before` and last `after` columns of a row are passed over."""
+    decode = _row_decoder(slots, before, after)
+    last = before + len(slots) + after - 1
+    return guarded(
+        decode,
+        f"table '{table}'",
+        lambda: [(slot.path, _row_decoder([slot], n, last - n)) for n, slot in enumerate(slots, before)],
+    )
+
+
+def _row_decoder(slots: Sequence[Slot], before: int, after: int) -> Callable[[Rows], list[dict[str, Any]]]:
     names = Names()
     pairs = ", ".join(f"{slot.path!r}: {_decode(names, slot, f'r{n}')}" for n, slot in enumerate(slots))
     row = "".join(

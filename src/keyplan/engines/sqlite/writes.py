@@ -265,5 +265,5 @@ class Writer:
 
     def _decoder(self, table: Table) -> Callable[[Any], list[Row]]:
         if table.name not in self._decoders:
-            self._decoders[table.name] = row_decoder(table.entry)
+            self._decoders[table.name] = row_decoder(table.name, table.entry)
         return self._decoders[table.name]
