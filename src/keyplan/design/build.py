@@ -431,8 +431,9 @@ def _roots(
         usual = [f"no view can; of one of '{pattern.entity}', {large}"] if large else ["no view can"]
         missing = [reason for _, goal in goals if not goal.options for reason in goal.rejections or usual]
         if missing:
-            crowded = [text for c in pattern.where if (text := forms.crowded.get((pattern.entity, str(c.path))))]
-            missing += [f"{missing[-1]}; {text}" for text in crowded]
+            asked = dict.fromkeys((*(str(c.path) for c in pattern.where), *(str(term.path) for term in pattern.order)))
+            no_keys = [text for path in asked if (text := forms.no_keys.get((pattern.entity, path)))]
+            missing += [f"{missing[-1]}; {text}" for text in no_keys]
             unserved[name] = list(dict.fromkeys(missing))
             continue
         roots += [Root(name, kind, goal, pattern.traffic.rate) for kind, goal in goals]

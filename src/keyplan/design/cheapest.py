@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from keyplan.design.build import Built, build_on, build_problem
+from keyplan.design.given import identity
 from keyplan.design.heat import NOTHING_HOT, ROUNDS, SERVED_ANYHOW, Together, too_hot_together
 from keyplan.design.solve import Solution, solve
 from keyplan.engines.base import Engine
@@ -56,6 +57,13 @@ def _solved(
 ) -> tuple[Built, Solution | None]:
     built = build_problem(model, engine, given=given, without=without, together=together, like=like)
     solution = _solved_once(built)
+    if solution is None and (hopeless := _hopeless(built)):
+        # Nothing finds the rows in which some write would have to change a value that these views repeat: patterns that
+        # only they would serve are unserved, and the others are not.
+        def left_out(view: View) -> bool:
+            return without(view) or identity(view) in hopeless
+
+        return _solved(model, engine, given, left_out, together, built)
     if solution is None and not built.reads_all:
         # Views that find what repeats a value inside other rows may be too much for one atomic request: then everything
         # is read for that, which is a warning.
@@ -66,6 +74,13 @@ def _solved(
         built.problem = replace(built.problem, couplings=built.couplings)
         solution = solve(built.problem)
     return built, solution
+
+
+def _hopeless(built: Built) -> set[View]:
+    """The views, but for given ones, of which some write asks for a lookup that no view can answer."""
+    kept = set(built.given.values())
+    names = {name for root in built.problem.roots if not root.goal.options for name in root.demanded_by} - kept
+    return {identity(built.problem.views[name]) for name in names}
 
 
 def _solved_once(built: Built) -> Solution | None:

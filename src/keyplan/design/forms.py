@@ -41,8 +41,8 @@ class Forms:
         """Which children are wanted with the rows that have them."""
         self.refused: dict[str, str] = {}
         """Per entity: why a view of it is no candidate because of its size."""
-        self.crowded: dict[tuple[str, str], str] = {}
-        """Per entity and field: why its elements or words are no keys of a view."""
+        self.no_keys: dict[tuple[str, str], str] = {}
+        """Per entity and field: why it, or its elements or words, are no keys of a view."""
 
     def of(self, view: View, readers: float = 0.0) -> list[tuple[View, ViewFacts]] | Rejection:
         """The forms in which a view is a candidate: one as a rule; else at most a sharded and a bucketed one, or a few
@@ -56,6 +56,8 @@ class Forms:
         fitted = self.costs.fit(view, plain)
         tried = []
         if isinstance(fitted, Rejection):
+            if fitted.path:
+                self.no_keys[view.entity, fitted.path] = fitted.reason
             shorter = self._overflowing(view, readers) if view.embeds and self.kinds[view.kind].subsets else []
             if shorter or self.costs.partition_bytes is None:
                 return shorter or fitted
@@ -113,7 +115,7 @@ class Forms:
         listed = " and ".join(f"'{path}'" for path in fields_of(part))
         what = "elements" if part.cut == "each" else "words"
         reason = f"a row has {many:.0f} {what} in {listed} on average, and one request writes {limit} entries at most"
-        self.crowded[view.entity, part.path] = reason
+        self.no_keys[view.entity, part.path] = reason
         return reason
 
     def too_large(self, view: View, facts: ViewFacts) -> str:

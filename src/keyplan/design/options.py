@@ -16,7 +16,7 @@ from keyplan.design.goals import NO_LIMIT_MS, Goal, Heat, Option, Sub, coarse, g
 from keyplan.design.measure import MeasureMatch, match_measures
 from keyplan.design.needs import Need, driven, extreme_row, intersected, present_then_missing, several_lists
 from keyplan.design.statistics import Statistics
-from keyplan.design.walks import match_directory, walks
+from keyplan.design.walks import keeps_buckets_apart, match_directory, walks
 from keyplan.design.ways import Extra, Way, Ways, at_once
 from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
@@ -109,7 +109,8 @@ class Options:
         ways, refused = self.ways.of(need)
         goal.rejections.extend(refused)
         for way in ways:
-            self._searched(goal, way, depth)
+            if keeps_buckets_apart(need, way.match.given):
+                self._searched(goal, way, depth)
         self._driven(goal, depth)
         self._walked(goal, depth)
         self._in_two(goal, depth)

@@ -6,7 +6,7 @@ far apart. A directory knows: it is a view that counts rows by (partition, bucke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from keyplan.design.match import PRESENCE, Conditions, by_path, equality
@@ -73,6 +73,12 @@ def walks(model: Model, statistics: Statistics, directories: Iterable[View], nee
         if not ordered:
             inner = replace(inner, order=(), limit=None)
         yield Walk(outer, inner, times, ordered)
+
+
+def keeps_buckets_apart(need: Need, used: Sequence[Condition]) -> bool:
+    """Whether a search with these conditions in its key reads each bucket of a walk once: it would read the rows of
+    all of them for each one if the bucket were only tested on what it finds."""
+    return all(c in used for c in need.given if c.cut is not None and isinstance(c.operands[0], Outer))
 
 
 def bucket_count(statistics: Statistics, need: Need, rows: float) -> float:

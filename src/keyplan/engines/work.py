@@ -20,6 +20,8 @@ class Rejection:
     """Why something is not possible."""
 
     reason: str
+    path: str = ""
+    """The part of a key that is why, if it is one alone."""
 
 
 @dataclass(frozen=True)

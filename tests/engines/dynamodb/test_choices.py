@@ -454,6 +454,76 @@ Item:
     assert [str(condition.path) for condition in first.given] == ["product", "order.placed"]
 
 
+# keys that may be too long, and views that nothing can keep true
+
+DROPS = """
+Drop:
+  count: 20M
+  fields: {{ drop_id: "ulid, key", owner: "int, distinct 1M", item: "Item, as drops", at: "timestamp, optional 90%" }}
+Item: {{ count: {items}, fields: {{ item_id: "{key}, key", label: string(5), rarity: "int" }} }}
+"""
+RELABEL = 'relabel: { update: Item, set: [label, rarity], where: "item_id = :item", rate: 10/day }'
+
+
+def test_a_reference_may_be_a_key_where_its_target_s_key_is_one() -> None:
+    """Bytes without a `max` may be longer than a key; what leads to a row under such a key is no longer than that."""
+    rare = 'rare: { find: Drop, where: "item.rarity = :rarity", order: at desc, limit: 4, rate: 5/s }'
+    costs = [
+        designed(model_of(DROPS.format(items="3k", key=key), rare, RELABEL)).objective.value
+        for key in ("bytes(6)", "string(6)")
+    ]
+    assert costs[0] == pytest.approx(costs[1], rel=0.1)
+
+
+def test_a_text_that_may_be_too_long_for_a_key_is_the_reason() -> None:
+    pages = 'Page: { count: 1M, fields: { page_id: "uuid, key", title: "text(40)" } }'
+    reads = """
+titled: { find: Page, where: "title = :title", rate: 1/s }
+sorted: { find: Page, order: title, page: 5, rate: 1/s }
+"""
+    design = designed(model_of(pages, reads))
+    reason = "'title' may be longer than the 1,024 B of a key; give it a smaller max"
+    assert [reason in design.unserved[name].reason for name in ("titled", "sorted")] == [True, True]
+    assert not designed(model_of(pages.replace("text(40)", "text(40), max 500"), reads)).unserved
+
+
+def test_a_pattern_whose_views_nothing_can_keep_true_is_unserved_alone() -> None:
+    """A label stands in millions of drops, which partitions of this size cannot be asked for by their item."""
+    reads = """
+labelled:
+  { find: Drop, where: "owner = :owner and begins_with(item.label, :begin)", order: item.label, page: 4, p99: 11ms }
+drop: { find: Drop, where: "drop_id = :drop_id" }
+"""
+    model = model_of(DROPS.format(items="3", key="string(6)"), reads, RELABEL)
+    design = designed(replace(model, targets={"dynamodb": {"partition_mb": "1"}}))
+    assert list(design.unserved) == ["labelled"]
+    assert "drop" in design.plans
+    assert "relabel" in design.writes
+
+
+def test_rows_are_not_read_again_for_each_bucket_that_they_do_not_lie_in() -> None:
+    """Members by month are counted for another pattern; that says nothing about the members of a guild."""
+    entities = """
+Guild: { count: 1k, fields: { tag: "string(4), key" } }
+Member:
+  count: 300k
+  fields:
+    member_id: int, key
+    guild: Guild, as members, skew zipf 1.1
+    joined: date, now
+    loot: sum(drops.worth)
+Drop:
+  count: 20M
+  ttl: 30d
+  key: [member, number]
+  fields: { member: "Member, as drops", number: int, worth: int }
+"""
+    lootful = 'lootful: { find: Member, where: "guild = :guild", order: loot desc, page: 3, rate: 5/s }'
+    counted = "by_month: { count: Member, group: { month: month(joined) }, rate: 1/min }"
+    alone, beside = (designed(model_of(entities, reads)) for reads in (lootful, f"{lootful}\n{counted}"))
+    assert [len(list(searches(design.plans["lootful"].node))) for design in (alone, beside)] == [2, 2]
+
+
 # what the model asks for
 
 

@@ -42,6 +42,17 @@ def projection_of(model: Model, view: View) -> str:
     return "KEYS_ONLY" if held <= keys else "INCLUDE"
 
 
+def _may_be_too_long(model: Model, entity: str, path: str) -> bool:
+    """Whether a text would keep rows out of a view. What is a key anyway, here or of the row that a reference leads to,
+    has to fit into one whatever else is designed."""
+    at = path_of(path, model, entity)
+    there = model.entities[model.entity_at(entity, at.roles)]
+    column = there.columns[at.column]
+    if column.name in there.key or there.fields[column.field].target is not None:
+        return False
+    return column.type.kind in ("string", "text", "bytes") and most_bytes(column.type) > LIMITS.sort_key_bytes
+
+
 def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     """The view with the fewest shards that keep its hottest partition within the limits."""
     if view.kind in INDEXES and any(part.cut in ("each", "words") for part in view.parts):
@@ -49,12 +60,10 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     crowded = facts.rows > MOST_IN_ONE_PARTITION and not view.measures  # groups are few; how hot they are comes below
     if view.kind == "table" and not view.partition and not view.where and crowded:
         return Rejection(f"one partition would hold all {format_about(facts.rows)} rows, and all their traffic")
-    here = model.entities[view.entity]
     for part in view.parts:
-        if part.path and part.cut is None and part.path not in here.key and not view.unique:
-            kind = model.column(view.entity, path_of(part.path, model, view.entity)).type
-            if kind.kind in ("string", "text", "bytes") and most_bytes(kind) > LIMITS.sort_key_bytes:
-                return Rejection(f"'{part.path}' may be longer than the {LIMITS.sort_key_bytes} B of a key")
+        if part.path and part.cut is None and not view.unique and _may_be_too_long(model, view.entity, part.path):
+            limit = f"the {LIMITS.sort_key_bytes:,} B of a key"
+            return Rejection(f"'{part.path}' may be longer than {limit}; give it a smaller max", part.path)
     size = entry_bytes(view, facts)
     if facts.most_entry_bytes + facts.key_bytes > LIMITS.item_bytes and size > LIMITS.item_bytes:
         kb = LIMITS.item_bytes // KB
