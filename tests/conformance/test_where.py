@@ -80,6 +80,16 @@ patterns:
   owners_busy: { find: Owner, where: "note_count >= :n", order: oid }
   owners_best: { find: Owner, where: "best >= :n", order: oid }
   bosses_of: { find: Owner, where: "staff.notes.rank = :rank", order: oid }
+  two_lists: { find: Owner, where: "notes.rank >= :rank and staff.city = :city", order: oid }
+  two_lists_own:
+    find: Owner
+    where: notes.rank > :rank and notes.state = :state and staff.oid >= :oid and city = :city
+    order: oid
+  two_lists_far:
+    find: Owner
+    where: notes.rank >= :rank and boss.staff.oid = :oid and boss.city = :city
+    order: oid
+  two_lists_count: { count: Owner, where: "notes.rank >= :rank and staff.oid >= :oid" }
   tagged_owners: { find: Owner, where: "contains(notes.tags, :tag)", order: oid }
   both_tags: { find: Owner, where: "contains(notes.tags, :one) and contains(notes.tags, :other)", order: oid }
 """
@@ -369,6 +379,18 @@ def test_a_to_many_path_means_some_row(reads: Pair) -> None:
 def test_conditions_with_a_common_prefix_speak_of_the_same_row(reads: Pair) -> None:
     assert found(reads.same("owners_same", rank=15, state="done")) == [1, 2]
     assert found(reads.same("owners_same", rank=25, state="done")) == []
+
+
+def test_conditions_on_several_lists_speak_of_rows_of_each(reads: Pair) -> None:
+    assert found(reads.same("two_lists", rank=0, city="Oslo")) == [1]
+    assert found(reads.same("two_lists", rank=0, city="Rome")) == [2]
+    assert found(reads.same("two_lists", rank=99, city="Rome")) == []
+    assert found(reads.same("two_lists_own", rank=0, state="done", oid=0, city="Rome")) == [1]
+    assert found(reads.same("two_lists_own", rank=0, state="done", oid=0, city="Oslo")) == [2]
+    assert found(reads.same("two_lists_own", rank=0, state="done", oid=3, city="Rome")) == []
+    assert found(reads.same("two_lists_far", rank=0, oid=2, city="Rome")) == [2]
+    assert found(reads.same("two_lists_far", rank=0, oid=4, city="Oslo")) == [4]
+    assert reads.same("two_lists_count", rank=0, oid=0) == 2
 
 
 def test_each_row_counts_once(reads: Pair) -> None:

@@ -216,9 +216,7 @@ class Assembly:
             ahead = asked / need.limit if asked and need.limit else 1.0
             return Drive(self.node(outer.goal), self.node(inner.goal), option.by_outer, ahead)
         if option.kind == "intersect":
-            left, right, whole = option.subs
-            both = Intersect((self.node(left.goal), self.node(right.goal)))
-            return Extend(both, (Attach("", self.node(whole.goal)),), need.given)
+            return self._intersection(need, option)
         if option.kind == "then":
             first, second = option.subs
             return Then(self.node(first.goal), self.node(second.goal), str(need.order[0].path))
@@ -228,6 +226,15 @@ class Assembly:
         if option.kind == "measure":
             return self._directory(need, option) if need.buckets is not None else self._measure(need, option)
         return self._search(need, option)
+
+    def _intersection(self, need: Need, option: Option) -> Node:
+        *parts, whole = option.subs
+        here = self.model.entities[need.entity]
+        roles = [here.roles.get(part.role) for part in parts]
+        keys = tuple(here.key if role is None or not role.many else role.columns for role in roles)
+        found = Intersect(need.entity, tuple(self.node(part.goal) for part in parts), keys)
+        own = tuple(c for c in need.given if not self.model.is_many(need.entity, c.path.roles))
+        return Extend(found, (Attach("", self.node(whole.goal)),), own)
 
     def _search(self, need: Need, option: Option) -> Node:
         found, view = option.match, option.view

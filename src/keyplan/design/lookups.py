@@ -97,8 +97,8 @@ def _raised(model: Model, statistics: Statistics, need: Need) -> Iterator[Need]:
         yield first
         yield then
     yield from present_then_missing(model, need) or ()
-    for parts in intersected(model, need):
-        yield from parts
+    for parts, rest in intersected(model, need):
+        yield from (*parts.values(), rest)
 
 
 def _created(model: Model, write: Write) -> set[str]:

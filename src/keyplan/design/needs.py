@@ -29,6 +29,8 @@ from keyplan.model.pattern import (
 )
 from keyplan.plan.dangling import absence
 
+Conditions = tuple[Condition, ...]
+
 
 @dataclass(frozen=True)
 class FoldSpec:
@@ -284,38 +286,44 @@ def stripped_condition(condition: Condition) -> Condition:
     return replace(condition, path=Path(condition.path.roles[1:], condition.path.column), also=also)
 
 
-def several_lists(model: Model, need: Need) -> list[str]:
-    """Why conditions on rows of several to-many roles have no plan."""
-    roles = dict.fromkeys(c.path.roles[0] for c in need.given if model.is_many(need.entity, c.path.roles))
-    if len(roles) < 2:
-        return []
-    listed = " and ".join(f"'{role}'" for role in roles)
-    return [
-        f"a plan finds rows of '{need.entity}' by one of their lists, and there are conditions on {listed}; make a "
-        "pattern for each of them"
-    ]
+def intersected(model: Model, need: Need) -> Iterator[tuple[dict[str, Need], Need]]:
+    """Parts found apart and the rows that all of them find, for conditions that no one key can answer together.
 
-
-def intersected(model: Model, need: Need) -> Iterator[tuple[Need, Need, Need]]:
-    """Two conditions found apart and the rows that both find, for those that no one key can answer together.
-
-    Elements of sets and words of texts stand one by one in a key, so that two of them need two keys. Yields the keys
-    that each finds, and the rest of the rows.
+    Elements of sets and words of texts stand one by one in a key, so that two of them need two keys; and a row is found
+    by its children of one role at a time. Yields what finds the keys of the rows, by the role whose rows it finds (of
+    rows of the entity itself, by any other name), and the rest of the rows.
     """
     if need.fold is not None or any(isinstance(operand, Outer) for c in need.given for operand in c.operands):
         return
-    if any(model.is_many(need.entity, c.path.roles) for c in need.given):
+    own = tuple(c for c in need.given if not model.is_many(need.entity, c.path.roles))
+    asked = {*need.wants, *(str(path) for c in own for path in (c.path, *c.also))}
+    whole = replace(row_by_key(model, need.entity, asked, strong=need.strong), trees=need.trees)
+    if len(own) == len(need.given):
+        able = [c for c in own if not c.path.roles and c.op in ("=", "contains", "search") and c.cut is None]
+        keys = wanted(model, need.entity, ())
+        for pair in combinations(able, 2):
+            if any(condition.op != "=" for condition in pair):
+                yield (
+                    {f"#{n}": Need(need.entity, (one,), keys, strong=need.strong) for n, one in enumerate(pair)},
+                    whole,
+                )
         return
-    able = [c for c in need.given if not c.path.roles and c.op in ("=", "contains", "search") and c.cut is None]
-    for first, second in combinations(able, 2):
-        if first.op == second.op == "=":
-            continue
-        parts = [
-            Need(need.entity, (one,), wanted(model, need.entity, ()), strong=need.strong) for one in (first, second)
-        ]
-        asked = {*need.wants, *(str(c.path) for c in need.given), *(str(p) for c in need.given for p in c.also)}
-        whole = row_by_key(model, need.entity, asked, strong=need.strong)
-        yield parts[0], parts[1], replace(whole, trees=need.trees)
+    lists: dict[str, Conditions] = {}
+    for condition in need.given:
+        if condition not in own:
+            lists[condition.path.roles[0]] = (*lists.get(condition.path.roles[0], ()), condition)
+    if len(lists) > 1:
+        for more in dict.fromkeys(((), own)):
+            yield {name: _found_by(model, need, name, listed, more) for name, listed in lists.items()}, whole
+
+
+def _found_by(model: Model, need: Need, name: str, conditions: Conditions, own: Conditions) -> Need:
+    """The rows that meet conditions behind a role and, as far as that can be asked there, on the row itself."""
+    role = model.entities[need.entity].roles[name]
+    if not role.many:
+        return Need(need.entity, (*conditions, *own), wanted(model, need.entity, ()), strong=need.strong)
+    given = (*map(stripped_condition, conditions), *_asked_of_child(model, need.entity, own, role))
+    return Need(role.entity, given, wanted(model, role.entity, role.columns), strong=need.strong)
 
 
 def present_then_missing(model: Model, need: Need) -> tuple[Need, Need] | None:

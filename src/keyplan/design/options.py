@@ -14,7 +14,7 @@ from keyplan.design.computed import refusals
 from keyplan.design.forms import is_directory
 from keyplan.design.goals import NO_LIMIT_MS, Goal, Heat, Option, Sub, coarse, goal_p99, slowest_p99
 from keyplan.design.measure import MeasureMatch, match_measures
-from keyplan.design.needs import Need, driven, extreme_row, intersected, present_then_missing, several_lists
+from keyplan.design.needs import Need, driven, extreme_row, intersected, present_then_missing
 from keyplan.design.statistics import Statistics
 from keyplan.design.walks import keeps_buckets_apart, match_directory, walks
 from keyplan.design.ways import Extra, Way, Ways, at_once
@@ -115,7 +115,7 @@ class Options:
         self._walked(goal, depth)
         self._in_two(goal, depth)
         self._intersected(goal, depth)
-        goal.rejections.extend((*refusals(self.model, need), *several_lists(self.model, need)))
+        goal.rejections.extend(refusals(self.model, need))
 
     # rule 1 and 2: search a view, fetch what it lacks
 
@@ -284,15 +284,19 @@ class Options:
     # rule 5: two keys at once
 
     def _intersected(self, goal: Goal, depth: int) -> None:
-        for first, second, whole in intersected(self.model, goal.need):
-            found = self.statistics.matched(goal.need.entity, (*first.given, *second.given), goal.need.at_least)
+        need = goal.need
+        for parts, whole in intersected(self.model, need):
+            # What the parts ask is all of what several lists are asked, and else two conditions of the row's own.
+            is_listed = any(self.model.is_many(need.entity, c.path.roles) for c in need.given)
+            given = need.given if is_listed else tuple(c for part in parts.values() for c in part.given)
+            found = self.statistics.matched(need.entity, given, need.at_least)
             half = goal.budget_ms / 2 if goal.budget_ms < NO_LIMIT_MS else NO_LIMIT_MS
-            goals = [self._goal(part, goal.times, half, depth + 1) for part in (first, second)]
-            goals.append(self._goal(whole, goal.times * max(found, 1e-6), half, depth + 1))
-            if not all(one.options for one in goals):
+            each = {name: self._goal(part, goal.times, half, depth + 1) for name, part in parts.items()}
+            last = self._goal(whole, goal.times * max(found, 1e-6), half, depth + 1)
+            if not all(one.options for one in (*each.values(), last)):
                 continue
-            rows = self.statistics.matched(goal.need.entity, goal.need.given, goal.need.at_least)
-            subs = (*(Sub(one, "", "part", early=True) for one in goals[:2]), Sub(goals[2], "", "row"))
+            rows = self.statistics.matched(need.entity, need.given, need.at_least)
+            subs = (*(Sub(one, name, "part", early=True) for name, one in each.items()), Sub(last, "", "row"))
             goal.options.append(Option("intersect", None, Cost(), 0.0, rows, subs=subs))
 
     # an order over a column that may be missing

@@ -102,9 +102,12 @@ class Drive:
 
 @dataclass(frozen=True)
 class Intersect:
-    """The rows, by the entity's key, that every part finds; values of all parts together."""
+    """The keys of an entity's rows that every part finds: rows of it, or children that refer to it."""
 
+    entity: str
     parts: tuple[Node, ...]
+    keys: tuple[tuple[str, ...], ...]
+    """Per part: the columns of its rows that hold the entity's key."""
 
 
 @dataclass(frozen=True)

@@ -414,15 +414,15 @@ class ThenNode:
 
 
 class IntersectNode:
-    """The rows that all parts find, with the values of all."""
+    """The keys of the rows that all parts find."""
 
     def __init__(self, executor: Executor, node: Intersect) -> None:
         self.parts = [executor.compile(part) for part in node.parts]
-        self.entity = self.parts[0].entity
+        self.columns = node.keys
+        self.entity = node.entity
         self.order: tuple[Order, ...] = ()
-        self.provides = tuple(dict.fromkeys(path for part in self.parts for path in part.provides))
+        self.provides = self.key = executor.model.entities[self.entity].key
         self.free = tuple(sorted({path for part in self.parts for path in part.free}))
-        self.key = executor.model.entities[self.entity].key
 
     def many(
         self,
@@ -434,15 +434,13 @@ class IntersectNode:
         answers = yield from gather([part.many(call, outers) for part in self.parts])
         result = []
         for number in range(len(outers)):
-            tables = [{tuple(row[column] for column in self.key): row for row in answer[number]} for answer in answers]
-            tables.sort(key=len)
-            common = [key for key in tables[0] if all(key in table for table in tables[1:])]
-            rows: list[Row] = []
-            for key in common:
-                row: Row = {}
-                for table in tables:
-                    row |= table[key]
-                rows.append(row)
+            found = [
+                dict.fromkeys(tuple(row[column] for column in columns) for row in answer[number])
+                for columns, answer in zip(self.columns, answers, strict=True)
+            ]
+            first, *others = sorted(found, key=len)
+            common = [key for key in first if all(key in other for other in others) and None not in key]
+            rows = [dict(zip(self.key, key, strict=True)) for key in common]
             result.append(rows if limit is None else rows[:limit])
         return result
 

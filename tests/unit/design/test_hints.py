@@ -13,6 +13,7 @@ from keyplan.design.given import identity
 from keyplan.design.solve import solve
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.model.model import Model
+from keyplan.plan.steps import Extend, Intersect, Search
 from tests.strategies.design import any_problems, proof
 from tests.unit.design.nouns import model_of
 
@@ -136,17 +137,18 @@ def _what_matters(built: Built) -> object:
 
 
 @pytest.mark.parametrize("engine", BUILTIN)
-def test_conditions_on_two_lists_are_unserved_with_the_reason(engine: str) -> None:
+def test_conditions_on_two_lists_find_both_and_then_the_rows_of_both(engine: str) -> None:
     model = model_of(
         """
-P: { count: 100, fields: { id: "int, key" } }
-K: { count: 100, fields: { id: "int, key", p: "P, as kids", n: int } }
-L: { count: 100, fields: { id: "int, key", p: "P, as more", n: int } }
+P: { count: 100k, fields: { id: "int, key" } }
+K: { count: 200k, fields: { id: "int, key", p: "P, as kids", n: int } }
+L: { count: 200k, fields: { id: "int, key", p: "P, as more", n: int } }
 """,
         'both: { find: P, where: "kids.n = :x and more.n = :y", rate: 1/s }',
     )
-    reason = design(model, get_engine(engine)).unserved["both"].reason
-    assert reason == (
-        "a plan finds rows of 'P' by one of their lists, and there are conditions on 'kids' and 'more'; make a pattern "
-        "for each of them"
-    )
+    found = design(model, get_engine(engine))
+    node = found.plans["both"].node
+    assert isinstance(node, Extend)
+    assert isinstance(node.rows, Intersect)
+    assert node.rows.keys == (("p",), ("p",))
+    assert all(isinstance(part, Search) for part in node.rows.parts)
