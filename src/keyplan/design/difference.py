@@ -9,7 +9,7 @@ from typing import Any
 from keyplan.design.build import Built, build_on, build_problem
 from keyplan.design.document import short
 from keyplan.design.given import carried_over, identity
-from keyplan.design.problem import INFEASIBLE, coupling_cost, evaluate
+from keyplan.design.problem import INFEASIBLE, carried, coupling_cost, evaluate
 from keyplan.engines import get_engine
 from keyplan.engines.base import Engine
 from keyplan.engines.work import Couplings
@@ -25,6 +25,8 @@ class Price:
     value: float
     """The cost of what it has and serves."""
     lacks: tuple[str, ...] = ()
+    carrying: float = 0.0
+    """The part of the cost that structures are thought to have by being there."""
 
 
 def repriced(model: Model, engine: Engine, design: Design) -> Price:
@@ -44,7 +46,7 @@ def repriced(model: Model, engine: Engine, design: Design) -> Price:
     unserved = evaluate(problem, chosen).unserved
     lacks += [f"it does not serve '{name}'" for name in dict.fromkeys(unserved)]
     problem = replace(problem, roots=[root for root in problem.roots if root.name not in unserved])
-    return Price(evaluate(problem, chosen).cost, tuple(lacks))
+    return Price(evaluate(problem, chosen).cost, tuple(lacks), carried(problem, chosen))
 
 
 def _is_too_much(built: Built) -> bool:
@@ -80,8 +82,8 @@ def difference(model: Model, locked: Design, current: Design, *, engine: Engine 
         **found,
         "cost": {
             "unit": current.objective.unit,
-            "before": short(price.value),
-            "after": short(current.objective.value),
+            "before": short(price.value - price.carrying),
+            "after": short(current.objective.value - current.objective.carrying),
             "lacks": list(price.lacks),
         },
     }

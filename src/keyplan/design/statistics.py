@@ -437,14 +437,14 @@ class Statistics:
             grown = self.create_rate(name) * (entity.ttl.ms / 1000 if entity.ttl else 365 * 86400)
             deletes = any(write.kind == "delete" and write.entity == name for write in self.model.writes.values())
             if entity.count and grown > 2 * entity.count and not (deletes and entity.ttl is None):
-                span = "its ttl" if entity.ttl else "a year"
+                span, advice = ("its ttl", "shorten its ttl") if entity.ttl else ("a year", "give it a ttl")
                 found.append(
                     Finding(
                         "warning",
                         f"entities.{name}",
                         f"'{name}' has count {format_about(entity.count)}, but its creates make "
                         f"{format_about(grown)} rows within {span}",
-                        "raise count, lower the create rate, or give it a ttl",
+                        f"raise count, lower the create rate, or {advice}",
                         {"count": entity.count, "created": grown},
                         entity.line,
                     )

@@ -70,7 +70,7 @@ def put(port: Port, pk: str = "ORDER#a1") -> None:
 def test_a_new_table(port: Port) -> None:
     assert found_by(port) == Catalog(found={"table": None})
     assert apply(LITTLE, design_of(LITTLE, ALL), port) == [
-        "create the table, paid by request with GSI1, GSI2, GSI3",
+        "create the table, paid by request, with GSI1, GSI2, GSI3",
         "let items expire by 'ttl'",
         "record the design in the partition KEYPLAN",
     ]
@@ -230,7 +230,7 @@ def test_two_who_apply_different_designs(port: Port) -> None:
 def test_provisioned_capacity(port: Port) -> None:
     design = replace(design_of(LITTLE, (ORDERS, BY_STATUS)), settings={"billing": "provisioned"})
     said = apply(LITTLE, design, port)[0]
-    assert said.startswith("create the table, provisioned with GSI1; autoscaling is another service")
+    assert said.startswith("create the table, provisioned, with GSI1; autoscaling is another service")
     table = described(port)
     wanted = capacities(LITTLE, design)
     for name, about in (("little", table), ("GSI1", table["GlobalSecondaryIndexes"][0])):

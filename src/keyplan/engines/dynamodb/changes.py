@@ -298,7 +298,7 @@ class CreateTable(Change):
     """The table with all its indexes."""
 
     def __init__(self, model: Model, design: Design, places: Layout) -> None:
-        indexes = f" with {', '.join(index.name for index in places.indexes)}" if places.indexes else ""
+        indexes = f", with {', '.join(index.name for index in places.indexes)}" if places.indexes else ""
         billing = "provisioned" if is_provisioned(design) else "paid by request"
         self.summary = f"create the table, {billing}{indexes}"
         if is_provisioned(design):
