@@ -110,6 +110,18 @@ class Reader(ABC):
     """True: the reader applies the Search's `filter` itself, exactly, given its values by `with_filter`."""
 
 
+@dataclass(frozen=True)
+class Sighting:
+    """What was found of an entry that the engine keeps by what we write beside the values of another one."""
+
+    view: str
+    what: str
+    """missing, wrong or extra; empty if it is as it should be."""
+    key: tuple[Any, ...]
+    is_entry: bool = True
+    """Whether it is an entry of the view; otherwise something else about one that is counted elsewhere."""
+
+
 class Codec(ABC):
     """Turns searches and edits into requests, for one design."""
 
@@ -140,6 +152,11 @@ class Codec(ABC):
 
         Of two rows with the same key the later one stays."""
         return None
+
+    def check(self, note: Callable[[Sighting], None], *, repair: bool) -> Proc[None]:
+        """Looks through everything that is stored for what the engine keeps its own views by, where that is written
+        by us and may not be what the values imply; puts it right if asked to. `note` hears of every such entry."""
+        yield from ()
 
     returns_together = True
     """Entries are returned by several edits at once; otherwise by a request of one edit alone, and by puts."""

@@ -1,19 +1,22 @@
 """Verify: every structure against the design, every entry of every view that keyplan keeps against its home rows.
 
 Homes are streamed in chunks. For each row the entries it ought to have are read by their keys and compared; then each
-view is streamed for entries that no row accounts for; groups of measures are counted anew. A repair makes the views
-equal to the homes, and should run while nobody writes.
+view is streamed for entries that no row accounts for; groups of measures are counted anew. What an engine keeps by keys
+that we write into entries is compared last. A repair makes the views equal to the homes, and should run while nobody
+writes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
+from decimal import Decimal
 from itertools import product
 from typing import Any
+from uuid import UUID
 
-from keyplan.engines.base import Ask, Proc, Reader, Span
+from keyplan.engines.base import Ask, Proc, Reader, Sighting, Span
 from keyplan.errors import DesignMismatchError, EngineError
 from keyplan.model.entity import EXPIRES
 from keyplan.plan.edits import Edit
@@ -65,7 +68,7 @@ class Verification:
         report = self.views[view]
         setattr(report, what, getattr(report, what) + 1)
         if len(self.problems) < MOST_LISTED:
-            self.problems.append(f"{view}: {what} entry {key!r}")
+            self.problems.append(f"{view}: {what} entry ({', '.join(map(_shown, key))})")
 
 
 def verify(core: Core, repair: bool = False, progress: Callable[[int], None] | None = None) -> Proc[Verification]:
@@ -76,6 +79,8 @@ def verify(core: Core, repair: bool = False, progress: Callable[[int], None] | N
     try:
         for entity in _children_first(core) if work.result.compared else ():
             yield from work.entity(entity)
+        if work.result.compared:
+            yield from work.kept_by_engine()
     except EngineError:
         if repair or not work.result.structures:
             raise
@@ -186,6 +191,18 @@ class Verifier:
         """Whether views of an entity are wrong and stay so: what is computed of its rows cannot be told by them."""
         reports = (self.result.views[place.view.name] for place in self.core.places.of[child] if not place.home)
         return not self.repair and any(report.missing or report.wrong or report.extra for report in reports)
+
+    def kept_by_engine(self) -> Proc[None]:
+        """What the engine keeps by itself, as far as it does so by something that we write beside the values."""
+
+        def note(seen: Sighting) -> None:
+            report = self.result.views.setdefault(seen.view, ViewReport())
+            report.entries += seen.is_entry
+            if seen.what:
+                self.result.note(seen.view, seen.what, seen.key)
+                self.result.repaired += self.repair
+
+        yield from self.core.codec.check(note, repair=self.repair)
 
     # Reading
 
@@ -338,6 +355,13 @@ class Verifier:
         if isinstance(reply, Exception):
             raise reply
         self.result.repaired += 1
+
+
+def _shown(value: Any) -> str:
+    """A part of a key as people write it."""
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value) if isinstance(value, UUID | Decimal) else repr(value)
 
 
 def _keys_of(place: Place, entry: Row) -> list[Key]:

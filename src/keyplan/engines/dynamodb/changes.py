@@ -389,6 +389,7 @@ class EnableExpiry(Change):
     """Lets DynamoDB delete items some time after they have expired."""
 
     summary = f"let items expire by '{TTL}'"
+    fault = f"items do not expire by '{TTL}'"
 
     def run(self) -> Proc[None]:
         body = {"TimeToLiveSpecification": {"Enabled": True, "AttributeName": TTL}}

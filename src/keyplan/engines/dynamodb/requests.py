@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyplan.engines.base import Answer, Ask, Codec, Proc, Reader, Reply, Row, Span
+from keyplan.engines.base import Answer, Ask, Codec, Proc, Reader, Reply, Row, Sighting, Span
+from keyplan.engines.dynamodb.derived import Derived
 from keyplan.engines.dynamodb.layout import PK, SK, Item, Layout, Place, intents_place, layout
 from keyplan.engines.dynamodb.limits import LIMITS
 from keyplan.engines.dynamodb.native_range import native_range
@@ -264,6 +265,11 @@ class DynamoDBCodec(Codec):
 
     def bulk(self, edits: Sequence[Edit]) -> list[BulkRequest]:
         return self._writer.bulk(edits)
+
+    def check(self, note: Callable[[Sighting], None], *, repair: bool) -> Proc[None]:
+        """The keys of index entries that items have, and the second after which they may be deleted."""
+        if self.layout.indexes or self.layout.expires:
+            yield from Derived(self.layout).check(note, repair=repair)
 
     def settle(self) -> Proc[None]:
         """Waits until the indexes show what was written before; they follow the table within moments."""

@@ -1,0 +1,159 @@
+"""What an item has besides its values: the keys of its index entries, and the second after which it may be deleted.
+
+Both follow from the values. Items that were written under a design with other indexes lack some, and what changes
+items by other hands may leave them behind: an index does not show such a row, or shows it in the wrong place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from keyplan.engines.base import Proc, Sighting
+from keyplan.engines.dynamodb.conditions import Expression
+from keyplan.engines.dynamodb.faults import ConditionError
+from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK, TTL, Item, Layout, Place
+from keyplan.engines.dynamodb.operations import Request
+from keyplan.engines.dynamodb.values import expiry_seconds
+from keyplan.model.entity import EXPIRES
+
+AT_ONCE = 25
+"""Items that are changed in one round."""
+_KEYS = re.compile(r"GSI[0-9]+(PK|SK|K[0-9]+)|LSI[0-9]+SK")
+
+
+class Derived:
+    """Compares items with what their values imply, and puts them right."""
+
+    def __init__(self, places: Layout) -> None:
+        self._places = [place for place in places.places.values() if place.index is None]
+        self._entries: dict[int, Callable[[Item], dict[str, Any]]] = {
+            id(place): place.decoder(tuple(place.slots)) for place in self._places
+        }
+
+    # Comparing
+
+    def check(self, note: Callable[[Sighting], None], *, repair: bool) -> Proc[None]:
+        """Tells of every item of a table that has other keys or another end than it should, and of every one that has
+        an entry in an index."""
+        start: dict[str, Any] = {}
+        while True:
+            (page,) = yield [Request("Scan", {"ConsistentRead": True, **start})]
+            if isinstance(page, Exception):
+                raise page
+            wrong = [item for item in page["Items"] if self._noted(item, note)]
+            if repair:
+                yield from self.write(wrong)
+            if "LastEvaluatedKey" not in page:
+                return
+            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+    def _noted(self, item: Item, note: Callable[[Sighting], None]) -> bool:
+        """Whether something is wrong with an item."""
+        place = self._place(item)
+        if place is None:
+            return False
+        entry = self._entries[id(place)](item)
+        faults = False
+        for index in place.indexes:
+            wanted = index.compose(entry)
+            there = {name: item[name] for name in index.attributes if name in item}
+            what = "" if there == (wanted or {}) else "extra" if wanted is None else "wrong" if there else "missing"
+            if wanted is not None or what:
+                note(Sighting(index.place.view.name, what, index.values(entry) or _key(place, item)))
+            faults = faults or bool(what)
+        if place.expires and _end(entry) != item.get(TTL):
+            note(Sighting(place.view.name, "wrong", _key(place, item), is_entry=False))
+            faults = True
+        return faults
+
+    # Putting right
+
+    def write(self, items: Sequence[Item]) -> Proc[None]:
+        """Changes items, and those that somebody has changed meanwhile as they are now."""
+        late = list(items)
+        while late:
+            late = yield from self._rewritten(late)
+
+    def _rewritten(self, items: Sequence[Item]) -> Proc[list[Item]]:
+        """Changes items; those that somebody has changed meanwhile, as they are now."""
+        wanted = [(item, update) for item in items if (update := self.update(item)) is not None]
+        late: list[Item] = []
+        for first in range(0, len(wanted), AT_ONCE):
+            some = wanted[first : first + AT_ONCE]
+            replies = yield [Request("UpdateItem", update) for _, update in some]
+            again = []
+            for (item, _), reply in zip(some, replies, strict=True):
+                if isinstance(reply, ConditionError):
+                    key = {name: item[name] for name in (PK, SK)}
+                    again.append(Request("GetItem", {"Key": key, "ConsistentRead": True}))
+                elif isinstance(reply, Exception):
+                    raise reply
+            for reply in (yield again) if again else ():
+                if isinstance(reply, Exception):
+                    raise reply
+                late += [reply["Item"]] if "Item" in reply else []
+        return late
+
+    def update(self, item: Item) -> dict[str, Any] | None:
+        """The request that gives an item its keys and its end; None if it has them."""
+        place = self._place(item)
+        if place is None:
+            return None
+        entry = self._entries[id(place)](item)
+        keys: dict[str, dict[str, Any]] = {}
+        if place.expires and (end := _end(entry)) is not None:
+            keys[TTL] = end
+        for index in place.indexes:
+            keys |= index.compose(entry) or {}
+        foreign = [name for name in item if (name == TTL or _KEYS.fullmatch(name)) and name not in keys]
+        changed = {name: value for name, value in keys.items() if item.get(name) != value}
+        if not foreign and not changed:
+            return None
+        use = Expression()
+        actions = []
+        if changed:
+            actions.append(
+                "SET " + ", ".join(f"{use.name(name)} = {use.value(value)}" for name, value in changed.items())
+            )
+        if foreign:
+            actions.append("REMOVE " + ", ".join(use.name(name) for name in foreign))
+        body: dict[str, Any] = {
+            "Key": {name: item[name] for name in (PK, SK)},
+            "UpdateExpression": " ".join(actions),
+            "ConditionExpression": " AND ".join(self._unchanged(place, item, use)),
+        }
+        use.into(body)
+        return body
+
+    def _unchanged(self, place: Place, item: Item, use: Expression) -> Iterator[str]:
+        yield f"attribute_exists({PK})"
+        ends = [EXPIRES] if place.expires else []
+        for path in sorted({*ends, *(path for index in place.indexes for path in index.paths)}):
+            name = place.slots[path].attribute
+            if name in item:
+                yield f"{use.name(name)} = {use.value(item[name])}"
+            else:
+                yield f"attribute_not_exists({use.name(name)})"
+
+    def _place(self, item: Item) -> Place | None:
+        """Whose entry an item is, by its keys."""
+        pk, sk = item[PK]["S"], item[SK]["S"]
+        if pk == RECORD_TAG:
+            return None
+        found = [place for place in self._places if _begins(pk, place.partition) and _begins(sk, place.sort)]
+        return max(found, key=lambda place: len(place.partition.prefix) + len(place.sort.prefix), default=None)
+
+
+def _key(place: Place, item: Item) -> tuple[Any, ...]:
+    return (*place.partition.decode(item[PK]["S"]), *place.sort.decode(item[SK]["S"]))
+
+
+def _end(entry: dict[str, Any]) -> dict[str, Any] | None:
+    moment = entry[EXPIRES]
+    return None if moment is None else {"N": str(expiry_seconds(moment))}
+
+
+def _begins(text: str, codec: Any) -> bool:
+    return bool(text.startswith(codec.prefix) if codec.parts else text == codec.prefix)
