@@ -290,7 +290,7 @@ class Options:
             is_listed = any(self.model.is_many(need.entity, c.path.roles) for c in need.given)
             given = need.given if is_listed else tuple(c for part in parts.values() for c in part.given)
             found = self.statistics.matched(need.entity, given, need.at_least)
-            half = goal.budget_ms / 2 if goal.budget_ms < NO_LIMIT_MS else NO_LIMIT_MS
+            half = _half(goal.budget_ms)
             each = {name: self._goal(part, goal.times, half, depth + 1) for name, part in parts.items()}
             last = self._goal(whole, goal.times * max(found, 1e-6), half, depth + 1)
             if not all(one.options for one in (*each.values(), last)):
@@ -306,7 +306,7 @@ class Options:
         parts = present_then_missing(self.model, goal.need)
         if parts is None:
             return
-        first, second = (self._goal(part, goal.times, goal.budget_ms / 2, depth + 1) for part in parts)
+        first, second = (self._goal(part, goal.times, _half(goal.budget_ms), depth + 1) for part in parts)
         first.options = [option for option in first.options if option.sorted]
         second.options = [option for option in second.options if option.sorted]
         if not first.options or not second.options:
@@ -362,3 +362,8 @@ class Options:
             return
         many = self.statistics.matched(rows.entity, rows.given, rows.at_least)
         goal.options.append(Option("fold", None, Cost(), 0.0, many, subs=(Sub(child, "", "rows"),)))
+
+
+def _half(budget_ms: float) -> float:
+    """For each of two that come one after the other."""
+    return budget_ms / 2 if budget_ms < NO_LIMIT_MS else NO_LIMIT_MS

@@ -33,7 +33,7 @@ class Walk:
 
 def walks(model: Model, statistics: Statistics, directories: Iterable[View], need: Need) -> Iterator[Walk]:
     """The ways to answer a need bucket by bucket, each directory's key once."""
-    if need.fold is not None or need.buckets is not None:
+    if need.fold is not None or need.buckets is not None or any(map(_names_bucket, need.given)):
         return
     by_key = by_path(need.given)
     fixed = {str(c.path) for c in need.given if c.op == "=" and c.cut is None}
@@ -78,7 +78,12 @@ def walks(model: Model, statistics: Statistics, directories: Iterable[View], nee
 def keeps_buckets_apart(need: Need, used: Sequence[Condition]) -> bool:
     """Whether a search with these conditions in its key reads each bucket of a walk once: it would read the rows of
     all of them for each one if the bucket were only tested on what it finds."""
-    return all(c in used for c in need.given if c.cut is not None and isinstance(c.operands[0], Outer))
+    return all(c in used for c in need.given if _names_bucket(c))
+
+
+def _names_bucket(condition: Condition) -> bool:
+    """Whether a walk put the condition there. The rows of one bucket are not walked by those of another moment."""
+    return condition.cut is not None and isinstance(condition.operands[0], Outer)
 
 
 def bucket_count(statistics: Statistics, need: Need, rows: float) -> float:
