@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from math import expm1
 
 from keyplan.design.build import Built
 from keyplan.design.calls import WriteCalls
@@ -12,13 +11,15 @@ from keyplan.design.computed import computed_of
 from keyplan.design.crowded import crowded_rows
 from keyplan.design.describe import plan_steps, write_steps
 from keyplan.design.facts import marks_of
+from keyplan.design.figures import add_units, call_figures, one_after_other
 from keyplan.design.followers import scanning_writes
-from keyplan.design.goals import Goal, Option, Sub
+from keyplan.design.goals import Goal
 from keyplan.design.heat import warnings
 from keyplan.design.largest import how_done, large_writes
 from keyplan.design.local import Base, bases_of
 from keyplan.design.names import view_names
-from keyplan.design.needs import Need, dangling, dependents, in_order, wanted
+from keyplan.design.needs import Need, dangling, dependents, in_order
+from keyplan.design.nodes import Nodes
 from keyplan.design.problem import CARRY, INFEASIBLE, Root, carried, evaluate
 from keyplan.design.rare_words import rare_words
 from keyplan.design.required import homes_inside, is_home
@@ -26,26 +27,18 @@ from keyplan.design.solve import Solution
 from keyplan.design.subsets import refill_need
 from keyplan.engines.base import Engine
 from keyplan.engines.work import Cost, Load, Work, total
-from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import Order, Outer, Param, Path, Select
 from keyplan.plan.dangling import dangling_role
 from keyplan.plan.design import Design, Finding, Objective, Unserved, ViewFigures
 from keyplan.plan.steps import (
-    Attach,
-    Drive,
-    Extend,
     Figures,
-    Fold,
-    Intersect,
     Node,
     Plan,
     Search,
-    Then,
     Touch,
     WritePlan,
 )
-from keyplan.plan.view import COUNT, View
+from keyplan.plan.view import View
 
 
 class Assembly:
@@ -65,6 +58,7 @@ class Assembly:
         self.homes = self._homes()
         self.bases = self._bases()
         self.names = view_names(model, self.chosen, {name for name, _ in self.homes.values()})
+        self.nodes = Nodes(model, engine.kinds, self.names, self.evaluation.choice)
         views = [replace(self._kept(view), base=self.bases.get(name, ("",))[0]) for name, view in self.chosen.items()]
         self.calls = WriteCalls(model, built.statistics, engine.kinds, built.problem.costs, views, self._looked_up)
 
@@ -202,180 +196,20 @@ class Assembly:
         for root in roots:
             if root.kind == "target":
                 plan = plans[root.name]
-                figures = _one_after_other(self._call(root.goal), plan.figures)
-                plans[root.name] = replace(plan, target=self.node(root.goal), figures=figures)
+                figures = one_after_other(self._call(root.goal), plan.figures)
+                plans[root.name] = replace(plan, target=self.nodes.node(root.goal), figures=figures)
         return plans
-
-    def node(self, goal: Goal) -> Node:
-        """The plan of a goal, by the options that the evaluation chose."""
-        option = self.evaluation.choice[goal.number]
-        need = goal.need
-        if option.kind == "drive":
-            outer, inner = option.subs
-            asked = outer.goal.need.limit if option.by_outer and need.limit else None
-            ahead = asked / need.limit if asked and need.limit else 1.0
-            return Drive(self.node(outer.goal), self.node(inner.goal), option.by_outer, ahead)
-        if option.kind == "intersect":
-            return self._intersection(need, option)
-        if option.kind == "then":
-            first, second = option.subs
-            return Then(self.node(first.goal), self.node(second.goal), str(need.order[0].path))
-        if option.kind == "fold":
-            assert need.fold is not None
-            return Fold(self.node(option.subs[0].goal), need.fold.group, need.fold.compute)
-        if option.kind == "measure":
-            return self._directory(need, option) if need.buckets is not None else self._measure(need, option)
-        return self._search(need, option)
-
-    def _intersection(self, need: Need, option: Option) -> Node:
-        *parts, whole = option.subs
-        here = self.model.entities[need.entity]
-        roles = [here.roles.get(part.role) for part in parts]
-        keys = tuple(here.key if role is None or not role.many else role.columns for role in roles)
-        found = Intersect(need.entity, tuple(self.node(part.goal) for part in parts), keys)
-        own = tuple(c for c in need.given if not self.model.is_many(need.entity, c.path.roles))
-        return Extend(found, (Attach("", self.node(whole.goal)),), own)
-
-    def _search(self, need: Need, option: Option) -> Node:
-        found, view = option.match, option.view
-        assert found is not None
-        assert view is not None
-        held = set(need.wants) - set(found.missing)
-        for condition in found.filter:
-            held |= {str(condition.path), *(str(path) for path in condition.also)}
-        held |= {str(order.path) for order in found.order}
-        # A value of a row that has expired is missing: its expiry is needed wherever a value behind a role is used.
-        used = {*held, *(str(condition.path) for condition in found.given if not condition.path.column.startswith("$"))}
-        held |= {text for text in wanted(self.model, need.entity, used) if text.endswith(EXPIRES)}
-        for sub in option.subs:
-            if not sub.under and not sub.early:
-                # What the nested plan takes from the row has to be there.
-                for condition in sub.goal.need.given:
-                    held |= {operand.path for operand in condition.operands if isinstance(operand, Outer)}
-        reachable = self._reachable(view, found.at)
-        takes = tuple(text for text in in_order(self.model, need.entity, held) if text in reachable)
-        search = Search(
-            self.names[view.name],
-            found.at,
-            found.given,
-            found.filter,
-            takes,
-            {role: self._children(need.entity, role, select) for role, select in option.along.items()},
-            found.descending,
-            found.order,
-        )
-        if not option.subs:
-            return search
-        return Extend(search, tuple(self._attach(sub) for sub in option.subs), found.left)
-
-    def _attach(self, sub: Sub) -> Attach:
-        """The plan of what a search lacks, and where its answer goes."""
-        plan = self.node(sub.goal)
-        if sub.what == "children":
-            assert sub.select is not None
-            order = self._total(sub.goal.need.entity, sub.select.order)
-            return Attach(sub.role, plan, True, sub.under, order, sub.select.limit, sub.early, sub.beyond)
-        role = sub.role.rpartition(".")[0] if sub.what == "computed" else sub.role
-        return Attach(role, plan, under=sub.under, early=sub.early)
-
-    def _children(self, entity: str, role: str, select: Select) -> Select:
-        """What is taken of embedded children: what is selected, and what fetching the rest needs."""
-        child = self.model.entities[self.model.entities[entity].roles[role].entity]
-        columns = {*select.columns, *child.key, *(term.path.column for term in select.order)}
-        for name in select.roles:
-            step = child.roles[name]
-            if not step.many:
-                columns |= set(step.columns)
-        if EXPIRES in child.columns:
-            columns.add(EXPIRES)
-        return replace(select, columns=tuple(c for c in child.columns if c in columns))
-
-    def _reachable(self, view: View, at: tuple[str, ...]) -> set[str]:
-        embed = view.embed_at(at)
-        if embed is not None:
-            return set(embed.holds)
-        stored = self.model.entities[view.entity].stored if self.engine.kinds[view.kind].holds_all else ()
-        return {*view.holds, *stored}
-
-    def _measure(self, need: Need, option: Option) -> Node:
-        assert need.fold is not None
-        assert option.view is not None
-        assert option.measure is not None
-        view = option.view
-        takes = tuple(str(part) for part in view.parts if part.ways == 1)
-        takes += tuple(measure.name for measure in view.measures)
-        search = Search(self.names[view.name], (), option.measure.given, (), takes)
-        return Fold(search, need.fold.group, need.fold.compute, True)
-
-    def _directory(self, need: Need, option: Option) -> Node:
-        """Which time buckets there are, in the order in which they are wanted."""
-        assert option.view is not None
-        assert option.measure is not None
-        takes = (str(option.view.parts[-1]), COUNT)
-        descending = bool(need.order) and need.order[0].descending
-        return Search(self.names[option.view.name], (), option.measure.given, (), takes, {}, descending)
-
-    def _total(self, entity: str, order: tuple[Order, ...]) -> tuple[Order, ...]:
-        """An order with the ties broken by the key."""
-        named = {str(term.path) for term in order}
-        last = order[-1].descending if order else False
-        key = self.model.entities[entity].key
-        return (*order, *(Order(Path((), column), last) for column in key if column not in named))
 
     def _plan(self, name: str, goal: Goal) -> Plan:
         pattern = self.model.patterns[name]
         option = self.evaluation.choice[goal.number]
-        order = self._total(pattern.entity, pattern.order) if pattern.order and pattern.kind != "aggregate" else ()
+        order = self.nodes.total(pattern.entity, pattern.order) if pattern.order and pattern.kind != "aggregate" else ()
         figures = self._call(goal)
         steps = plan_steps(self, goal)
-        return Plan(self.node(goal), pattern.entity, order, bool(option.sorted), figures, steps)
+        return Plan(self.nodes.node(goal), pattern.entity, order, bool(option.sorted), figures, steps)
 
     def _call(self, goal: Goal) -> Figures:
-        """What one execution of a goal takes, everything below it included."""
-        option = self.evaluation.choice[goal.number]
-        below = [(sub, self._call(sub.goal)) for sub in option.subs]
-        cost = option.cost.cost + sum(figures.cost for _, figures in below)
-        units = dict(option.cost.units)
-        for _, figures in below:
-            _add_units(units, figures.units)
-        early = [figures for sub, figures in below if sub.early]
-        late = [figures for sub, figures in below if not sub.early]
-        own_trips = option.cost.trips if option.view is not None else 0
-        requests = [figures.requests for _, figures in below]
-        late_trips = [figures.trips if sub.chance >= 0.5 else 0 for sub, figures in below if not sub.early]
-        if option.kind == "then" and self._chance_of_second(goal, option) < 1:
-            chance = self._chance_of_second(goal, option)
-            requests[1] *= chance
-            late_trips = [figures.trips for figures in (late if chance >= 0.5 else late[:1])]
-        if option.kind in ("drive", "then"):
-            trips = sum(late_trips)
-            p99 = sum(figures.p99_ms for figures in late)
-        else:
-            trips = max([own_trips, *(figures.trips for figures in early)])
-            trips += max(late_trips, default=0)
-            p99 = max([option.cost.p99_ms, *(figures.p99_ms for figures in early)])
-            p99 += max((figures.p99_ms for figures in late), default=0.0)
-        rows = min(option.rows, float(goal.need.limit)) if goal.need.limit and option.sorted else option.rows
-        return Figures(
-            option.requests + sum(requests),
-            trips,
-            rows,
-            option.bytes + sum(figures.bytes for _, figures in below),
-            units,
-            cost,
-            p99,
-        )
-
-    def _chance_of_second(self, goal: Goal, option: Option) -> float:
-        """How often the rows that have a value do not fill a page, so that those that lack it are read."""
-        limit = goal.need.limit
-        first = option.subs[0].goal.need
-        rows = self.built.statistics.matched(first.entity, first.given, first.at_least)
-        if limit is None or rows <= 0:
-            return 1.0
-        if not any(isinstance(operand, Param | Outer) for c in first.given for operand in c.operands):
-            return float(rows < limit)  # the same rows at each call
-        return -expm1(-limit / rows)
+        return call_figures(self.built.statistics, self.evaluation.choice, goal)
 
     # lookups that the store makes by itself
 
@@ -389,7 +223,7 @@ class Assembly:
         if found.cost == INFEASIBLE or goal.number not in found.choice:
             return self._scan(goal.need)
         self.evaluation.choice.update(found.choice)
-        return self.node(goal)
+        return self.nodes.node(goal)
 
     def _looked_up(self, need: Need, times: float) -> Figures:
         """What it takes to answer a need for so many keys at once."""
@@ -464,19 +298,19 @@ class Assembly:
         cost = sum((touch.cost for touch in touches), 0.0)
         units: dict[str, float] = {}
         for touch in touches:
-            _add_units(units, touch.units)
+            add_units(units, touch.units)
         p99 = 0.0
         for root in lookups:
             figures = self._call(root.goal)
             times = root.rate / problem.rates[name] if problem.rates[name] else 1.0
             cost += figures.cost * times
-            _add_units(units, figures.units, times)
+            add_units(units, figures.units, times)
             p99 = max(p99, figures.p99_ms)
         found = next((self._call(root.goal) for root in lookups if root.kind == "find"), None)
         entries = sum(part.entries for view in self.chosen for part in problem.upkeep.get((name, view), ()))
         requests, trips = self.calls.of(self.model.writes[name], found, entries)
         figures = Figures(requests, trips, sum(t.puts + t.deletes for t in touches), 0.0, units, cost, p99)
-        find = next((self.node(root.goal) for root in lookups if root.kind == "find"), None)
+        find = next((self.nodes.node(root.goal) for root in lookups if root.kind == "find"), None)
         reads_row = any(root.kind == "old" for root in lookups)
         how = how_done(problem, self.model.writes[name], self.chosen.keys())
         return WritePlan(tuple(touches), find, reads_row, how, figures, write_steps(self, name, touches))
@@ -570,23 +404,3 @@ class Assembly:
                 Finding("warning", f"entities.{entity}", text, "lower their peaks, or let them be answered apart")
             )
         return tuple(found)
-
-
-def _one_after_other(first: Figures, then: Figures) -> Figures:
-    """What two reads take together; the rows are those of the second."""
-    units = dict(first.units)
-    _add_units(units, then.units)
-    return Figures(
-        first.requests + then.requests,
-        first.trips + then.trips,
-        then.rows,
-        first.bytes + then.bytes,
-        units,
-        first.cost + then.cost,
-        first.p99_ms + then.p99_ms,
-    )
-
-
-def _add_units(total: dict[str, float], units: Mapping[str, float], times: float = 1.0) -> None:
-    for unit, amount in units.items():
-        total[unit] = total.get(unit, 0.0) + amount * times
