@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf, log10
 from types import MappingProxyType
 
 from keyplan.design.candidates import Candidates
 from keyplan.design.facts import Facts
+from keyplan.design.fitting import add_given, called_alike, fitted_views, heat_of
 from keyplan.design.forms import Forms
 from keyplan.design.given import identity
 from keyplan.design.goals import Goal, Heat, Option, goal_p99
-from keyplan.design.heat import NOTHING_HOT, Together, place_of
-from keyplan.design.local import base_rows, under_partitions
+from keyplan.design.heat import NOTHING_HOT, Together
+from keyplan.design.local import base_rows
 from keyplan.design.lookups import all_needs, write_lookups
 from keyplan.design.maintain import Maintenance
-from keyplan.design.match import key_shape, match_key
 from keyplan.design.needs import need_of_pattern, rank_target_need, whole_row
 from keyplan.design.options import Options
 from keyplan.design.overflow import most_wanted
 from keyplan.design.problem import CARRY, Problem, Root
 from keyplan.design.required import is_exact, is_home, required_views
-from keyplan.design.statistics import Statistics, peak_rate, zipf_top
+from keyplan.design.statistics import Statistics
 from keyplan.design.upkeep import Carry, Upkeep
 from keyplan.design.worth import at_least_worth, copies_of_rows, least_cost
 from keyplan.engines.base import Engine, Kind
-from keyplan.engines.work import Cost, CostModel, Couplings, LinearRow, Rejection, ViewFacts
+from keyplan.engines.work import Cost, CostModel, Couplings, LinearRow, ViewFacts
 from keyplan.model.model import Model
-from keyplan.model.pattern import Param, Pattern
+from keyplan.model.pattern import Pattern
 from keyplan.model.write import Write
 from keyplan.plan.view import View
 
@@ -123,11 +123,11 @@ def build_problem(
         candidates, wanted = Candidates(model, statistics, engine.kinds).collect(needs), most_wanted(needs)
     forms = Forms(model, facts, engine.kinds, costs, wanted)
     refused: dict[str, str] = {}
-    views, view_facts = _fitted(model, statistics, forms, candidates, without, refused, together)
+    views, view_facts = fitted_views(model, statistics, forms, candidates, without, refused, together)
     same: Set[str] = frozenset()
     if like is not None:
-        views, view_facts, same = _called_alike(views, view_facts, like.ground)
-    names = _add_given(facts, views, view_facts, given)
+        views, view_facts, same = called_alike(views, view_facts, like.ground.views, like.ground.facts)
+    names = add_given(facts, views, view_facts, given)
     before = like.options if like is not None else None
     options = Options(model, statistics, engine.kinds, costs, list(views.values()), view_facts, before, same)
     roots, unserved = _roots(model, statistics, options, forms, _barred(views, together))
@@ -256,152 +256,6 @@ def _cuts_reference(model: Model, view: View) -> bool:
     first, then = ({part.path for part in parts} for parts in (view.partition, view.sort))
     columns = (set(role.columns) for role in model.entities[view.entity].roles.values() if not role.many)
     return any(one & first and one & then and one <= first | then for one in columns)
-
-
-# views
-
-
-def _fitted(
-    model: Model,
-    statistics: Statistics,
-    forms: Forms,
-    candidates: list[View],
-    without: Callable[[View], bool],
-    refused: dict[str, str],
-    together: Together,
-) -> tuple[dict[str, View], dict[str, ViewFacts]]:
-    views: dict[str, View] = {}
-    found: dict[str, ViewFacts] = {}
-    needs = [(heat_of(statistics, pattern), need_of_pattern(model, pattern)) for pattern in model.patterns.values()]
-    hottest: dict[tuple[object, ...], float] = {}
-    facts, kinds, costs = forms.facts, forms.kinds, forms.costs
-    known = {identity(view) for view in candidates}
-    more: list[tuple[View, ViewFacts]] = []
-    for view in candidates:
-        if kinds[view.kind].local:
-            continue
-        shape = key_shape(view)
-        if shape not in hottest:
-            used = (
-                heat.per_second * heat.share
-                for heat, need in needs
-                if need.entity == view.entity and need.fold is None
-                if (key := match_key(model, statistics, kinds[view.kind], view, need)) and not key.scan
-            )
-            hottest[shape] = max(used, default=0.0)
-        readers = hottest[shape]
-        fitted = forms.of(view, readers)
-        if isinstance(fitted, Rejection):
-            if is_home(model, kinds, view):
-                refused.setdefault(view.entity, fitted.reason)
-            continue
-        if any(_is_optional(model, view, embed.role) for embed in view.embeds):
-            continue
-        kept = [one for one in fitted if not without(one[0])]
-        if view.embeds:  # different ones may come to the same when only the first children are left
-            kept = [one for one in kept if one[0].embeds == view.embeds or identity(one[0]) not in known]
-            known |= {identity(form) for form, _ in kept}
-        for form, about in kept:
-            met = together.readers.get(place_of(form), 0.0)
-            read = about if met <= readers else facts.of(form, met)
-            variants = [one for one in costs.variants(form, read) if not without(one)]
-            if form is kept[0][0]:
-                views[view.name], found[view.name] = replace(form, name=view.name), about
-            else:
-                more.append((form, about))
-            more += [(one, facts.of(one, read.hottest_reads)) for one in variants]
-            for directory in forms.directories(form):
-                if identity(directory) not in known and not without(directory):
-                    known.add(identity(directory))
-                    counted = forms.of(directory)
-                    more += counted if not isinstance(counted, Rejection) else []
-    kept_over = [*views.values(), *(view for view, _ in more)]
-    # Local views come last: their partitions are those of the views that they are kept over.
-    for view in candidates:
-        if kinds[view.kind].local and not without(view):
-            for form in under_partitions(model, kinds, view, kept_over):
-                about = facts.of(form)
-                if isinstance(costs.fit(form, about), Rejection) or forms.too_large(form, about):
-                    continue
-                if view.name in views:
-                    more.append((form, about))
-                else:
-                    views[view.name], found[view.name] = replace(form, name=view.name), about
-    for number, (view, about) in enumerate(more, len(candidates)):
-        views[f"v{number}"], found[f"v{number}"] = replace(view, name=f"v{number}"), about
-    return views, found
-
-
-def _called_alike(
-    views: Mapping[str, View], facts: Mapping[str, ViewFacts], like: Ground
-) -> tuple[dict[str, View], dict[str, ViewFacts], set[str]]:
-    """The views under the names that they have in another problem, the others under new ones; and the names of those
-    that have the same facts there."""
-    names = {identity(view): name for name, view in like.views.items()}
-    number = max((int(name[1:]) for name in like.views), default=-1)
-    found: dict[str, View] = {}
-    about: dict[str, ViewFacts] = {}
-    same: set[str] = set()
-    for old, view in views.items():
-        name = names.pop(identity(view), None)
-        if name is None:
-            number += 1
-            name = f"v{number}"
-        elif like.facts[name] == facts[old] and like.views[name].base == view.base:
-            same.add(name)
-        found[name] = like.views[name] if name in same else replace(view, name=name)
-        about[name] = like.facts[name] if name in same else facts[old]
-    return found, about, same
-
-
-def _add_given(
-    facts: Facts, views: dict[str, View], found: dict[str, ViewFacts], given: Mapping[str, Sequence[View]]
-) -> dict[str, str]:
-    """Adds views that have to be there to the candidates, and says what they are called there."""
-    known = {identity(view): name for name, view in views.items()}
-    number = max((int(name[1:]) for name in views), default=-1)
-    names = {}
-    for label, forms in given.items():
-        view = next((form for form in forms if identity(form) in known), forms[-1])
-        if identity(view) not in known:
-            number += 1
-            name = f"v{number}"
-            known[identity(view)] = name
-            views[name] = replace(view, name=name, base="")
-            found[name] = facts.of(views[name])
-        names[label] = known[identity(view)]
-    return names
-
-
-def heat_of(statistics: Statistics, pattern: Pattern) -> Heat:
-    """How often per second, at its peak, a pattern is called, and the share of calls that ask for the same thing: by
-    its own, its entity's or its parameters' skew."""
-    entity = statistics.model.entities[pattern.entity]
-    share = pattern.traffic.top or 0.0
-    skew = pattern.traffic.skew or entity.skew
-    if not share and skew:
-        share = zipf_top(statistics.rows(pattern.entity), skew)
-    if not share and entity.top:
-        share = entity.top
-    if not share:
-        shares = [
-            statistics.hottest_share(pattern.entity, c.path, c.cut)
-            for c in pattern.where
-            if c.op == "="
-            and isinstance(c.operands[0], Param)
-            and not statistics.model.is_many(pattern.entity, c.path.roles)
-        ]
-        share = min(shares, default=1.0)
-    return Heat(peak_rate(pattern.traffic), share)
-
-
-def _is_optional(model: Model, view: View, role: str) -> bool:
-    """A child without a parent has no place inside one."""
-    step = model.entities[view.entity].roles[role]
-    return any(model.entities[step.entity].columns[column].optional for column in step.columns)
-
-
-# roots and upkeep
 
 
 def _barred(views: Mapping[str, View], together: Together) -> dict[str, set[str]]:
