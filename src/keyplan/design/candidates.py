@@ -9,27 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
-from itertools import combinations, islice, product
+from functools import cache
+from itertools import combinations, islice
 
 from keyplan.design.computed import is_holdable, is_keyable
 from keyplan.design.counters import counters, finer, shared
+from keyplan.design.embedding import embedding_homes
 from keyplan.design.match import PRESENCE, match_key
-from keyplan.design.needs import Need, held_paths, select_paths
+from keyplan.design.needs import Need, held_paths
 from keyplan.design.statistics import CUT_SECONDS, Statistics
-from keyplan.design.subsets import asked_orders, first_children
 from keyplan.engines.base import Kind
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import RANGES, Condition, Literal, Path
 from keyplan.plan.owners import owner_of, owners
-from keyplan.plan.view import Embed, Part, View
+from keyplan.plan.view import Part, View
 
 MOST_SETS = 24
 """Equality sets kept per entity when closing under intersection."""
 MOST_CHAINS = 12
-MOST_ORDERS = 6
-"""Combinations of orders that the children of several roles are tried in."""
 SMALL_BYTES = 100_000
 """An entity whose rows take up less may be kept in one partition and read whole."""
 
@@ -70,7 +68,8 @@ class Candidates:
         for entity, wants in per_entity.items():
             self._homes(entity)
             self._guards(entity, wants)
-            self._embeds(entity, per_entity)
+            for view in embedding_homes(self.model, self.own, entity, per_entity, self._copyable):
+                self._add(view)
             shapes = self._shapes(entity, wants)
             for shape in shapes:
                 self._contents(shape, wants)
@@ -439,82 +438,6 @@ class Candidates:
         if self.model.column(entity, path).computed is not None:
             return not path.roles and is_holdable(self.model, self.statistics, entity, path.column)
         return len(path.roles) <= 2
-
-    # children with their parents
-
-    def _embeds(self, entity: str, per_entity: Mapping[str, list[Need]]) -> None:
-        """Homes that keep the children of the trees that needs ask for; every union of roles asked for together."""
-        model, needs = self.model, per_entity[entity]
-        sets: dict[tuple[str, ...], None] = {}
-        for need in needs:
-            roles = tuple(sorted({tree.role for tree in need.trees if "." not in tree.role}))
-            if roles:
-                sets.setdefault(roles, None)
-        if len(sets) > 1:
-            sets.setdefault(tuple(sorted({role for roles in sets for role in roles})), None)
-        here = model.entities[entity]
-        copies: set[str] = set()
-        for need in needs:
-            if need.trees:
-                copies |= {text for text in need.wants if self._copyable(entity, text)}
-        parts = tuple(Part(column) for column in here.key)
-        asked = asked_orders(model, entity, needs)
-        for kind in self.own:
-            for roles in sets if kind.embeds else ():
-                orders = [self._child_orders(kind, entity, role, per_entity) for role in roles]
-                computed = {text for text in copies if text in here.columns}
-                held = [set(), copies] if computed in (set(), copies) else [set(), computed, copies]
-                for sorts in islice(product(*orders), MOST_ORDERS):
-                    for copied, inside in product(held, (False, True)):
-                        embeds = tuple(map(partial(self._embed, entity, needs, inside), roles, sorts))
-                        holds = held_paths(model, entity, {*here.stored, *copied})
-                        partition, sort = (parts, ()) if kind.partitioned else ((), parts)
-                        variants = [embeds]
-                        if kind.subsets:
-                            variants += first_children(model, entity, embeds, asked, needs, self._copyable, inside)
-                        for variant in variants:
-                            self._add(View("", entity, kind.name, partition, sort, holds, variant))
-
-    def _child_orders(
-        self, kind: Kind, entity: str, name: str, per_entity: Mapping[str, list[Need]]
-    ) -> list[tuple[Part, ...]]:
-        """The orders that children may have under their parent: as they are asked for with it or on their own, or by
-        their key. Inside one value there is none to keep."""
-        role = self.model.entities[entity].roles[name]
-        wanted: list[list[Path]] = []
-        if not kind.one_value:
-            for need in per_entity[entity]:
-                wanted += ([term.path for term in tree.select.order] for tree in need.trees if tree.role == name)
-            for need in per_entity[role.entity]:
-                equal = {str(c.path): c.path for c in need.given if c.op == "=" and c.cut is None}
-                if set(role.columns) <= equal.keys():
-                    first = [path for text, path in sorted(equal.items()) if text not in role.columns]
-                    wanted.append(first + [term.path for term in need.order])
-        rest = [column for column in self.model.entities[role.entity].key if column not in role.columns]
-        found: dict[tuple[Part, ...], None] = {}
-        for paths in (*wanted, []):
-            # A row that lacks a part of the key would have no entry at all.
-            order = [str(path) for path in paths if not path.roles and self._always_there(role.entity, path)]
-            found[tuple(Part(column) for column in dict.fromkeys((*order, *rest)))] = None
-        return list(found)
-
-    def _always_there(self, entity: str, path: Path) -> bool:
-        column = self.model.column(entity, path)
-        return not column.optional and column.computed is None
-
-    def _embed(self, entity: str, needs: list[Need], copied: bool, name: str, sort: tuple[Part, ...]) -> Embed:
-        """The children under their parent."""
-        role = self.model.entities[entity].roles[name]
-        child = self.model.entities[role.entity]
-        copies: set[str] = set()
-        for need in needs:
-            for tree in need.trees:
-                if tree.role == name and copied:
-                    asked, _ = select_paths(self.model, role.entity, tree.select)
-                    # What is computed of grandchildren is not kept inside: their writes would have to find it there.
-                    given = {text for text in asked if text not in child.columns or not child.columns[text].computed}
-                    copies |= {text for text in given if self._copyable(role.entity, text)}
-        return Embed(name, role.entity, sort, held_paths(self.model, role.entity, set(child.stored) | copies))
 
     def _add(self, view: View) -> None:
         identity = (
