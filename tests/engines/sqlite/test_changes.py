@@ -105,6 +105,26 @@ def test_tables_that_are_not_ours_are_left_alone(tmp_path: File) -> None:
     port.close()
 
 
+@pytest.mark.parametrize(
+    ("made", "named"),
+    [
+        ('CREATE VIEW "order" AS SELECT 1 AS x', "a view 'order'"),
+        ("CREATE TABLE ix_order_user_created_at (x)", "a table 'ix_order_user_created_at'"),
+        ("CREATE TABLE other (x); CREATE INDEX ix_Order_user_created_at ON other (x)", "an index 'ix_Order_user_creat"),
+        ('CREATE TABLE other (x); CREATE INDEX "Note" ON other (x)', "an index 'Note'"),
+    ],
+)
+def test_names_that_something_else_has(tmp_path: File, made: str, named: str) -> None:
+    with sqlite3.connect(tmp_path / "x.db") as raw:
+        raw.executescript(made)
+    port = ENGINE.connect(f"sqlite:{tmp_path}/x.db", MODEL, None)
+    with pytest.raises(DesignMismatchError, match=f"the file has {named}.* that keyplan did not make; name another"):
+        apply(MODEL, design_of(MODEL, (HOME, BY_USER, NOTES)), port)
+    port.close()
+    with sqlite3.connect(tmp_path / "x.db") as raw:
+        assert raw.execute("SELECT count(*) FROM sqlite_master WHERE name = 'keyplan_design'").fetchone() == (0,)
+
+
 def test_a_design_of_another_model_or_layout_is_refused(tmp_path: File) -> None:
     port = ENGINE.connect(f"sqlite:{tmp_path}/x.db", MODEL, None)
     apply(MODEL, design_of(MODEL, (HOME,)), port)

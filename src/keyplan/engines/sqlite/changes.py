@@ -9,7 +9,7 @@ same design at once both succeed.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,7 +43,8 @@ def inspect(model: Model, design: Design) -> Proc[Catalog]:
         raise DesignMismatchError(f"the file has a '{DESIGN_TABLE}' that keyplan did not make; name another file")
     tables = {name: text for kind, name, _, text in schema if kind == "table" and name != DESIGN_TABLE}
     indexes = {name: (table, text) for kind, name, table, text in schema if kind == "index"}
-    found: dict[str, Any] = {"tables": tables, "indexes": indexes, "ours": {}, "model": None}
+    views = [name for kind, name, _, _ in schema if kind == "view"]
+    found: dict[str, Any] = {"tables": tables, "indexes": indexes, "views": views, "ours": {}, "model": None}
     if record is None:
         return Catalog(found=found)
     recorded = _rows((yield [(_RECORD, ())])[0])
@@ -82,6 +83,7 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
     known = {name.lower(): name for name in there}
     for name in wanted:
         _check_table(known.get(name.lower()), wanted[name], ours, there)
+    _check_names([*wanted, *indexes], found, ours)
     batch = _Batch(found, model, lock, {name: _is_home(design, table) for name, table in wanted.items()})
     steps: list[SqliteChange] = []
     for name, (table, text) in there_indexes.items():
@@ -131,6 +133,19 @@ def _check_table(name: str | None, table: Table, ours: Mapping[str, bool], there
             f"the table '{name}' is laid out for another design, and its rows are not moved; "
             "load the rows into a new file, or open this one with the model it was made for"
         )
+
+
+def _check_names(wanted: Iterable[str], found: Catalog, ours: Mapping[str, bool]) -> None:
+    """Tables, views and indexes share their names, and `IF NOT EXISTS` would take one for another."""
+    indexes: Mapping[str, tuple[str, str]] = found.found.get("indexes", {})
+    taken = {name.lower(): f"a table '{name}'" for name in found.found.get("tables", ()) if name not in ours}
+    taken |= {name.lower(): f"a view '{name}'" for name in found.found.get("views", ())}
+    taken |= {name.lower(): f"an index '{name}'" for name, (table, _) in indexes.items() if table not in ours}
+    for name in wanted:
+        if name.lower() in taken:
+            raise DesignMismatchError(
+                f"the file has {taken[name.lower()]} that keyplan did not make; name another file, or rename it"
+            )
 
 
 @dataclass
