@@ -220,6 +220,16 @@ def test_a_collection_of_somebody_else(url: str) -> None:
         keyplan.apply(keyplan.parse_model(MODEL), url)
 
 
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [({"viewOn": "theirs", "pipeline": []}, "view"), ({"timeseries": {"timeField": "at"}}, "timeseries")],
+)
+def test_what_is_no_collection(url: str, options: dict[str, Any], kind: str) -> None:
+    raw(url).command("create", "Order", **options)
+    with pytest.raises(DesignMismatchError, match=f"a {kind} 'Order' that keyplan did not make; name another database"):
+        keyplan.apply(keyplan.parse_model(MODEL), url)
+
+
 def test_another_model(store: keyplan.Store, url: str) -> None:
     other = keyplan.parse_model(MODEL.replace("name: little", "name: other"))
     with pytest.raises(DesignMismatchError, match="of the model 'little'"):

@@ -31,10 +31,12 @@ _MAJORITY: Document = {"w": "majority"}
 def inspect(model: Model, design: Design) -> Proc[Catalog]:
     """The collections and indexes there are, and the design on record."""
     wanted = [place.collection for place in layout(model, design).collections]
-    (listed,) = yield [
-        Command({"listCollections": 1, "filter": {"type": "collection"}, "cursor": {"batchSize": 10_000}})
-    ]
-    there = {one["name"]: one.get("options", {}) for one in _checked(listed)["cursor"]["firstBatch"]}
+    (listed,) = yield [Command({"listCollections": 1, "cursor": {"batchSize": 10_000}})]
+    all_there = _checked(listed)["cursor"]["firstBatch"]
+    there = {one["name"]: one.get("options", {}) for one in all_there if one.get("type") == "collection"}
+    for one in all_there:  # views and time series are no collections that documents can be kept in
+        if one["name"] in wanted and one["name"] not in there:
+            raise _not_ours(one["name"], one.get("type", "view"))
     record: Document = {}
     if RECORD_COLLECTION in there:
         body = {
@@ -170,15 +172,19 @@ def _is_home(design: Design, place: Place) -> bool:
     return any(view == place.view.name for view, _ in design.homes.values())
 
 
+def _not_ours(name: str, kind: str) -> DesignMismatchError:
+    return DesignMismatchError(
+        f"the database has a {kind} '{name}' that keyplan did not make; name another database, or rename it"
+    )
+
+
 def _check_collection(name: str, place: Place, about: Mapping[str, Any]) -> None:
     if name not in about["collections"]:
         return
     if about["empty"].get(name):
         return
     if name not in about["ours"]:
-        raise DesignMismatchError(
-            f"the database has a collection '{name}' that keyplan did not make; name another database, or rename it"
-        )
+        raise _not_ours(name, "collection")
     if about["ours"][name].get("layout") != signature(place):
         raise DesignMismatchError(
             f"the documents of '{name}' are laid out for another design, and are not moved; "
