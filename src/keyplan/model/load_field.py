@@ -24,6 +24,8 @@ COMPUTED = ("count", "sum", "min", "max")
 SIZED = ("string", "text", "bytes", "json")
 FLAGS = ("key", "unique", "now", "immutable")
 MARKS = (*FLAGS, "optional", "default", "distinct", "skew", "top", "from", "as", "max", "note")
+_NOW = ("now", "current_timestamp", "current_date", "today")
+"""How other languages say what the mark `now` says."""
 LONG_KEYS = ("type", "size", "scale", "values", "of", "avg", *MARKS)
 USUAL_SHARE = 0.5
 """The share of rows that have an optional field if nothing is said."""
@@ -344,7 +346,9 @@ class FieldReader(Reader):
         changes: dict[str, object] = {}
         for mark, words in marks.items():
             if mark == "default":
-                if len(words) == 1 and not isinstance(words[0], Group):
+                if _means_now(draft.field.type, words):
+                    self.report.add(node, "the time of the call is no 'default'; write the mark 'now' in its place")
+                elif len(words) == 1 and not isinstance(words[0], Group):
                     draft.default = words
                 else:
                     self.report.add(node, "'default' takes one value; put text with blanks in single quotes")
@@ -417,3 +421,10 @@ def _more(head: Words, words: Words) -> Words:
     if len(head) > 1 and isinstance(head[1], Group):
         return (head[0], Group((*head[1].items, words)), *head[2:])
     return (head[0], Group((words,)), *head[1:])
+
+
+def _means_now(type: Type | None, words: Words) -> bool:
+    """Whether somebody wrote `default now()` for the mark `now`."""
+    first = words[0] if words else None
+    is_moment = type is not None and type.kind in ("timestamp", "date")
+    return is_moment and isinstance(first, Name) and first.text.lower() in _NOW
