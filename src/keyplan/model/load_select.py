@@ -118,6 +118,10 @@ class SelectReader(Scope):
 
     def add_options(self, tree: _Tree, node: Text, options: Node) -> None:
         """`items: {order: line, limit: 10, select: [..], with: [..]}`."""
+        if not isinstance(options, Table) and not (isinstance(options, Text) and options.is_empty):
+            name = shown(node.text)
+            self.report.add(options, f"what is taken of '{name}' has to be a map; write {name}: {{select: [..]}}")
+            return
         entries = self.table(options, WITH_KEYS, f"'{shown(node.text)}'")
         role: Role | None = None
         for name in node.text.split("."):
