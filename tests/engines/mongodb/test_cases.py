@@ -432,3 +432,30 @@ def test_how_long_the_time_of_a_document_is_follows_from_reads_and_writes() -> N
 def test_the_largest_document_stays_within_the_target() -> None:
     assert packed_by(note=500) is None
     assert packed_by(note=500, targets="targets: { mongodb: { packed_bytes: 1MB } }") == ["meter", "hour(at)"]
+
+
+PAGES = """
+keyplan: 1
+name: pages
+entities:
+  Video: {{ count: 5M, fields: {{ vid: "int, key", name: string(20) }} }}
+  Comment:
+    count: 100M
+    fields:
+      cid: ulid, key
+      video: Video, as comments{limit}, immutable
+      text: text(60)
+patterns:
+  comments: {{ find: Comment, where: "video = :video", rate: 5k/s }}
+writes:
+  comment: {{ create: Comment, rate: 1/s }}
+"""
+
+
+def test_what_may_grow_for_ever_is_not_packed() -> None:
+    """However few there are on average: the one with a million of them would not fit a document."""
+    packed = {}
+    for limit in ("", ", max 100"):
+        design = keyplan.design(keyplan.parse_model(PAGES.format(limit=limit)), "mongodb")
+        packed[limit] = [str(view.partition[0]) for view in design.views.values() if view.packed]
+    assert packed == {"": [], ", max 100": ["video"]}

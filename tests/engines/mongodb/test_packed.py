@@ -72,7 +72,7 @@ def some_have_packed_something(request: pytest.FixtureRequest) -> Iterator[None]
 
 @pytest.fixture
 def everything_packed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Packed documents are worth it with any number of entries, and cost next to nothing."""
+    """Packed documents are worth it with any number of entries, bounded or not, and cost next to nothing."""
     priced = cost.cost_model
 
     def cheap(model: Any) -> Any:
@@ -86,6 +86,7 @@ def everything_packed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(cost, "cost_model", cheap)
     monkeypatch.setattr("keyplan.engines.mongodb.fit.FEWEST_PACKED", 0)
+    monkeypatch.setattr("keyplan.engines.mongodb.fit._is_bounded", lambda model, view: True)
 
 
 CHOSEN: list[str] = []

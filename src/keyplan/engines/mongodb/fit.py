@@ -182,9 +182,24 @@ def _packing(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     if model.entities[view.entity].ttl is not None and not any(part.cut in TIMES for part in view.partition):
         # A document goes with its last entry: one that goes on for ever would never lose those that have expired.
         return Rejection("what expires is packed by time, so that whole documents expire")
+    if not _is_bounded(model, view):
+        return Rejection("a document would grow with every row, and nothing says how far")
     if facts.per_partition < FEWEST_PACKED:
         return Rejection(f"{facts.per_partition:.3g} entries a document are few; an index brings them together")
     return view
+
+
+def _is_bounded(model: Model, view: View) -> bool:
+    """Whether a partition does not grow for ever: it ends with a stretch of time, or is of a row with a `max`."""
+    fixed = {part.path for part in view.partition if part.cut is None}
+    fields = {
+        role.field: role.entity
+        for role in model.entities[view.entity].roles.values()
+        if not role.many and fixed.issuperset(role.columns)
+    }
+    backwards = (role for owner in fields.values() for role in model.entities[owner].roles.values() if role.many)
+    limited = any(role.most and role.entity == view.entity and role.field in fields for role in backwards)
+    return limited or any(part.cut in TIMES for part in view.partition)
 
 
 def _digits(model: Model, entity: str, term: Term | None) -> int:
