@@ -245,7 +245,8 @@ class WriteCalls:
         if write.kind == "change" or (write.kind == "delete" and write.children):
             return True
         returned = write.returns and not self.costs.returns_together
-        if returned and sum(one.many for one in kept if not one.groups) > 1:
+        changing = [one for one in kept if write.kind != "update" or self._touches(one, self._columns(write))]
+        if returned and sum(one.many for one in changing if not one.groups) > 1:
             return True
         if write.kind == "update":
             columns = self._columns(write)
@@ -266,12 +267,19 @@ class WriteCalls:
         """Whether an update of these columns has to know the row that an entry belongs to."""
         if any(columns & paths and not paths <= given for paths in one.composed):
             return True
-        roles = self.model.entities[one.entity].roles
-        pointing = {column for path in one.copies for column in roles[path.roles[0]].columns}
-        if not columns & {*one.holds, *one.decides, *pointing}:
+        if not self._touches(one, columns):
             return False
         whole = one.groups or one.key_copies or one.subset is not None
-        return whole or bool(one.decides) or bool(columns & pointing)
+        return whole or bool(one.decides) or bool(columns & self._led_by(one))
+
+    def _touches(self, one: Kept, columns: set[str]) -> bool:
+        """Whether an update of these columns changes an entry."""
+        return bool(columns & {*one.holds, *one.decides, *self._led_by(one)})
+
+    def _led_by(self, one: Kept) -> set[str]:
+        """The references that an entry copies values over."""
+        roles = self.model.entities[one.entity].roles
+        return {column for path in one.copies for column in roles[path.roles[0]].columns}
 
     def _snapshots(self, write: Write, changed: Iterable[_Rows], count: _Count) -> None:
         if write.kind not in ("create", "upsert"):
@@ -386,8 +394,7 @@ class WriteCalls:
         if write.kind not in ("update", "change"):
             return True
         columns = self._columns(write)
-        roles = self.model.entities[one.entity].roles
-        pointing = {column for path in one.copies for column in roles[path.roles[0]].columns}
+        pointing = self._led_by(one)
         if one.groups:
             return bool(columns & pointing)
         if one.key_copies and columns & {*one.holds, *one.decides, *pointing}:
