@@ -147,6 +147,7 @@ class WriteCalls:
         self._snapshots(write, changed, one)
         if write.kind == "delete":
             self._cascade(write, one)
+            self._cut_cascade(write, entries, one)
         watched = [(of, watch) for of in changed for watch in self._watching(write, of)]
         new = write.kind == "create"
         for of, watch in watched:
@@ -321,6 +322,18 @@ class WriteCalls:
                     count.add([self.lookup(dependents(self.model, role.entity, role.field), times)])
                     below.append((role.entity, deeper, times * self.statistics.fan_out(entity, name)))
             level = below
+
+    def _cut_cascade(self, write: Write, entries: float, count: _Count) -> None:
+        """Rows of a cascade that do not fit into one request go first, in chunks; then all is looked up once more."""
+        most = self.costs.atomic_most
+        if not write.children or most is None or entries <= most:
+            return
+        below = sum(of.times for of in self._changed(write) if of.below)
+        size = most // 2
+        while size > 1 and size * entries / (below + 1) > most:
+            size //= 2
+        chunks = ceil(below / size - 1e-9)
+        count.requests, count.trips = 2 * count.requests + chunks, 2 * count.trips + chunks
 
     # who follows
 

@@ -427,28 +427,30 @@ class Writer:
         return most is not None and len(batch.edits) + len(intents) > most
 
     def delete_some(self, batch: Batch, now: datetime, *, wait: bool) -> Proc[str]:
-        """Deletes some of the children of a large cascade, the deepest first: some are gone, or that was refused, or
-        there is none that can be deleted on its own.
+        """Deletes the children of a large cascade, the deepest first, as far as they are as they were read: some are
+        gone, or that was refused, or there is none that can be deleted on its own.
 
         The row itself goes last, so that a cascade that was cut off can be done again.
         """
         most = self.codec.atomic_edits
         assert most is not None
         below = [change for change in batch.changes if not change.follows and not change.derived][1:]
-        size = min(len(below), most // 2)
-        while size:
+        size, gone = most // 2, "none"
+        while below and size:
             part = yield from self.mutator.batch(below[-size:], now)
-            if len(part.edits) <= most:
-                edits = part.edits if wait else self.without_waiting(part, part.edits)
-                (reply,) = yield [self.codec.write(edits)]
-                if isinstance(reply, ConflictError):
-                    return "refused"
-                if isinstance(reply, Exception):
-                    raise named(reply, part)
-                yield from self.afterwards.look_again(part, now)
-                return "some"
-            size //= 2
-        return "none"
+            if len(part.edits) > most:
+                size //= 2
+                continue
+            edits = part.edits if wait else self.without_waiting(part, part.edits)
+            (reply,) = yield [self.codec.write(edits)]
+            if isinstance(reply, ConflictError):
+                return "some" if gone == "some" else "refused"
+            if isinstance(reply, Exception):
+                raise named(reply, part)
+            yield from self.afterwards.look_again(part, now)
+            gone = "some"
+            del below[-size:]
+        return gone
 
     def outcome(self, batch: Batch, entries: Sequence[Row | None]) -> dict[tuple[str, Key], Row | None]:
         rows: dict[tuple[str, Key], Row | None] = {}

@@ -15,6 +15,7 @@ from keyplan.model.load import load_model, parse_model
 from keyplan.model.model import Model
 from keyplan.store.pump import run
 from keyplan.store.store import Store
+from tests.engines.dynamodb.meter import Metered
 from tests.engines.dynamodb.server import Server
 from tests.engines.dynamodb.support import url_of
 from tests.engines.dynamodb.workload import ROOT
@@ -285,6 +286,60 @@ writes:
   edit: { update: Page, set: [body, tags], where: "id = :id", rate: 1/min }
   drop: { delete: Page, where: "id = :id", rate: 1/min }
 """
+
+
+ROOMS = """
+keyplan: 1
+name: rooms
+entities:
+  Room: { count: 10k, fields: { room_id: "int, key", topic: string(20) } }
+  Message: { count: 3M, key: [room, number], fields: { room: "Room, as messages", number: int, text: string(40) } }
+patterns:
+  latest: { find: Message, where: "room = :room", order: number desc, page: 20, rate: 100/s, consistency: strong }
+writes:
+  shut: { delete: Room, with: [messages], where: "room_id = :room_id", rate: 1/h }
+"""
+
+
+@pytest.fixture
+def room(url: str) -> Iterator[Store]:
+    """A store with a room of as many messages as are planned for."""
+    model = parse_model(ROOMS)
+    keyplan.apply(model, url)
+    with keyplan.open(model, url) as found:
+        found.load([("Room", {"room_id": 1, "topic": "t"})])
+        found.load([("Message", {"room": 1, "number": number, "text": "x"}) for number in range(300)])
+        yield found
+
+
+def test_a_large_cascade_reads_its_rows_once(room: Store) -> None:
+    """What was read is deleted, chunk after chunk, and not read again for each."""
+    meter = Metered(room._port)
+    room.shut(room_id=1)
+    taken, planned = meter.reset(), room.design.writes["shut"].figures
+    assert (taken.requests, taken.rounds) == (planned.requests, planned.trips)
+    assert list(room.latest(room=1)) == []
+    assert room.verify().rows == 0
+
+
+@pytest.mark.parametrize("number", range(1, 10, 2))
+@pytest.mark.parametrize("message", [0, 299, 1000])
+def test_messages_that_change_or_come_during_a_large_cascade(room: Store, url: str, number: int, message: int) -> None:
+    """They go along unless they came behind its last look."""
+    with keyplan.open(room.model, url) as other:
+        rows = [("Message", {"room": 1, "number": message, "text": "late"})]
+
+        def meddle() -> None:
+            other.load(rows)
+
+        room._port = Between(room._port, number, meddle)
+        room.shut(room_id=1)
+        left = [row["number"] for row in room.latest(room=1)]
+        assert left in ([], [message])
+        found = room.verify()
+        assert (found.ok, found.rows) == (True, len(left))
+        if number < 8:
+            assert left == []
 
 
 def words(first: int, many: int) -> str:
