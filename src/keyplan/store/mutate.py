@@ -386,14 +386,19 @@ class Mutator:
     def guarded(self, edit: Edit, change: RowChange, place: Place, tests: Mapping[str, Any], now: datetime) -> Edit:
         """The edit with the conditions under which it is right."""
         if change.follows:
+            entity = self.model.entities[change.entity]
+            composing = place.composing if edit.do == "patch" and edit.entry is not None else frozenset[str]()
+            # A key that the engine keeps is composed of these as well: they may be others by now.
+            beside = {column for column in composing if column in entity.columns and column not in entity.key}
             if place.home and tests:
-                own = tuple(Test(column, "=", value) for column, value in tests.items())
+                assert change.old is not None
+                wanted = {**tests, **{column: change.old[column] for column in sorted(beside)}}
+                own = tuple(Test(column, "=", value) for column, value in wanted.items())
                 return replace(edit, expect="present", tests=own)
             if edit.do == "put" or place.limit is not None or (change.late and edit.do == "delete"):
                 return edit
-            entity = self.model.entities[change.entity]
             assert change.old is not None
-            used = {column for path in place.copies for column in entity.roles[path.roles[0]].columns}
+            used = {column for path in place.copies for column in entity.roles[path.roles[0]].columns} | beside
             held = tuple(Test(column, "=", change.old[column]) for column in sorted(used) if column in place.holds)
             return replace(edit, expect="present", tests=held)
         if place.view.unique and not place.home and not place.exact:
