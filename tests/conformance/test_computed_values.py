@@ -160,3 +160,42 @@ def test_a_row_that_copies_from_one_of_those_it_is_computed_of_gets_both(both: B
     covers = [("Album", {"aid": aid, "cover": 10 + aid}) for aid in range(3, 9)]
     pair.load([*covers, *(("Photo", {"pid": 10 + aid, "album": 3 + aid % 3, "name": "i"}) for aid in range(3, 9))])
     pair.agrees([("album", {"aid": aid}) for aid in range(3, 9)])
+
+
+BEYOND = """
+entities:
+  House: { fields: { hid: "int, key", street: "string(8), default x", rooms_in: count(rooms), area: sum(rooms.size) } }
+  Room:
+    key: [house, number]
+    fields: { house: "House, as rooms", number: int, size: "int, default 1", chairs_in: count(chairs) }
+  Chair:
+    key: [room, seat]
+    fields: { room: "Room, as chairs", seat: int }
+patterns:
+  chairs: { find: Chair, select: [seat, room.chairs_in, room.house.rooms_in, room.house.area, room.house.street] }
+  large: { find: Chair, where: "room.house.area >= :area" }
+  by_area: { find: Chair, order: room.house.area desc, page: 2, select: [room.house.hid, seat] }
+  homeless: { find: Chair, where: "missing(room.house.rooms_in)" }
+writes:
+  build: { upsert: Room }
+  tear_down: { delete: Room, where: "house = :house and number = :number" }
+  put: { create: Chair }
+"""
+
+
+def test_nothing_is_computed_beyond_a_row_that_is_gone(both: Both) -> None:
+    """The house is in the key of a room that is gone: what is computed of the room is there, of the house it is not."""
+    pair = both(BEYOND, [("House", {"hid": 1}), ("Room", {"house": 1, "number": 2, "size": 5})])
+    pair.load([("Chair", {"room": (1, number), "seat": number}) for number in (2, 3)])
+    writes: list[tuple[str, dict[str, Any]]] = [
+        ("build", {"house": 1, "number": 3}),
+        ("tear_down", {"house": 1, "number": 2}),
+        ("put", {"room": (7, 2), "seat": 9}),
+        ("build", {"house": 7, "number": 2, "size": 4}),
+        ("tear_down", {"house": 1, "number": 3}),
+    ]
+    reads = [("chairs", {}), ("large", {"area": 1}), ("by_area", {}), ("homeless", {})]
+    pair.stays_right(writes, reads)
+    found = {row["seat"]: row["room"] for row in pair.same("chairs")}
+    assert found[2] == {"chairs_in": 1, "house": {"rooms_in": None, "area": None, "street": None}}
+    assert found[9] == {"chairs_in": 1, "house": {"rooms_in": 1, "area": 4, "street": None}}

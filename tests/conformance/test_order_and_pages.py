@@ -42,6 +42,9 @@ patterns:
   by_size: { find: Box, order: size desc, page: 2 }
   by_best: { find: Box, order: best, page: 2 }
   by_key: { find: Row, order: a desc, page: 2 }
+  boxes: { find: Box, where: "id in :ids", page: 2 }
+  boxes_down: { find: Box, where: "id in (3, 1)", order: id desc, page: 1 }
+  rows_in: { find: Row, where: "a in :a and b in :b", order: "a, b", page: 2 }
   some: { find: Row, where: "kind = :kind", page: 2 }
   unpaged: { find: Row, where: "kind = :kind" }
   top: { find: Row, order: x desc, limit: 3 }
@@ -88,6 +91,9 @@ def keys(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
         ("by_size", {}),
         ("by_best", {}),
         ("by_key", {}),
+        ("boxes", {"ids": [3, 1, 8]}),
+        ("boxes_down", {}),
+        ("rows_in", {"a": [3, 1], "b": ["a", "z", "b"]}),
         ("top", {}),
         ("top_kind", {"kind": "p"}),
     ],

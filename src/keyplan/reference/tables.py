@@ -17,6 +17,8 @@ Key = tuple[Any, ...]
 
 GONE = "$gone"
 """Marks the row that stands for the target of a reference that leads nowhere: its key is all there is of it."""
+BEYOND = "$beyond"
+"""Marks one that such a row leads to by a part of its key: nothing is computed of it, because the path has ended."""
 
 
 class Tables:
@@ -94,9 +96,9 @@ class Tables:
         key = tuple(row[column] for column in role.columns)
         if None in key:
             return None
-        if key in self.rows[role.entity] and GONE not in row:
-            return self.rows[role.entity][key]
-        return self.nothing_but(role.entity, key)
+        if GONE in row:
+            return {**self.nothing_but(role.entity, key), BEYOND: True}
+        return self.rows[role.entity].get(key) or self.nothing_but(role.entity, key)
 
     def nothing_but(self, entity: str, key: Key) -> Row:
         about = self.model.entities[entity]
@@ -116,7 +118,7 @@ class Tables:
     def value(self, entity: str, row: Row | None, column: str) -> Any:
         """A column's value; a computed one is worked out anew, from the key alone."""
         about = self.model.entities[entity].columns[column]
-        if row is None:
+        if row is None or (about.computed is not None and BEYOND in row):
             return empty(about.type.kind)
         if about.computed is None:
             return row[column]

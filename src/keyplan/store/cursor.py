@@ -57,7 +57,7 @@ class Cursors:
             raise self.foreign() from None
 
     def value(self, name: str, type: Type, value: Any) -> Any:
-        if name in self.sums and type.kind in ("int", "decimal"):
+        if name in self.sums and type.kind in ("int", "decimal") and value is not None:
             return Decimal(value) if type.kind == "decimal" else int(value)
         return from_json(type, value)
 

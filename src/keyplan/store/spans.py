@@ -284,6 +284,8 @@ class Spans:
                     break
             else:
                 raise DesignError(f"the plan orders view '{self.search.view}' by '{name}', which its key does not")
+        if position and not bound:
+            return None  # all of the span agrees with the position, which stands behind it
         return self.narrowed(span, tuple(bound), exclusive)
 
     def bucket_side(self, values: Sequence[Any], name: str, there: Any, descending: bool) -> int:
