@@ -7,7 +7,6 @@ Exit codes: 0 fine, 1 errors found or patterns unserved, 2 failure.
 from __future__ import annotations
 
 import errno
-import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -78,9 +77,6 @@ class Commands(click.Group):
         """Runs a command line and exits; click's own handling of errors is not used."""
         extra |= {"standalone_mode": False, "prog_name": "keyplan"}
         arguments = list(sys.argv[1:] if args is None else args) or ["--help"]
-        # A design makes a great many objects, of which nearly all live until it is there: to look through them for
-        # garbage as often as Python does by itself takes a tenth of the time.
-        gc.set_threshold(50_000, 50, 50)
         try:
             code = super().main(arguments, *rest, **extra)
             if sys.stdout is not None:  # somebody may have closed it

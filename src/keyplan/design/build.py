@@ -24,7 +24,7 @@ from keyplan.design.problem import CARRY, Problem, Root
 from keyplan.design.required import is_exact, is_home, required_views
 from keyplan.design.statistics import Statistics
 from keyplan.design.upkeep import Carry, Upkeep
-from keyplan.design.worth import at_least_worth, copies_of_rows, least_cost
+from keyplan.design.worth import at_least_worth, copies_of_rows, is_covering, least_cost
 from keyplan.engines.base import Engine, Kind
 from keyplan.engines.work import Cost, CostModel, Couplings, LinearRow, ViewFacts
 from keyplan.model.model import Model
@@ -187,7 +187,7 @@ def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None 
         required,
         _together(costs, couplings, model, views, upkeep, required),
         {name: _several_rows(ground.statistics, kinds, write) for name, write in model.writes.items()},
-        _carrying(model, kinds, costs, views, ground.facts),
+        _carrying(model, kinds, costs, views, ground.facts, least),
     )
     whole = {name: ground.options.root(whole_row(model, name), None) for name in model.entities}
     return Built(problem, ground, whole, couplings, not finds)
@@ -232,12 +232,14 @@ def _carrying(
     costs: CostModel,
     views: Mapping[str, View],
     facts: Mapping[str, ViewFacts],
+    least: float,
 ) -> dict[str, float]:
     """A cent a month, or a hundredth of a millisecond per second: enough to break ties against clutter.
 
     Somewhat more where rows do not live under their own key but are only indexed by it, or kept elsewhere, and where a
     partition ends in the middle of a reference or is all there is: rows would share it for nothing. For the same
-    reason a little less for smaller partitions.
+    reason a little less for smaller partitions. An index that only covers what it finds by a shorter key has to save a
+    share of the whole, as a further copy has.
     """
     cost = 0.01 if costs.per_second > 1 else 1e-5
     found = {}
@@ -248,6 +250,8 @@ def _carrying(
         crowded = _cuts_reference(model, view) or (kinds[view.kind].partitioned and not view.partition)
         shared = 0.0 if own or not kinds[view.kind].partitioned else log10(max(1.0, facts[name].per_partition / 1000.0))
         found[name] = cost * ((1.0 if plain else 1.1) + (0.05 if crowded else 0.0) + 0.002 * shared)
+        if is_covering(model, kinds, view):
+            found[name] += costs.copy_worth * least
     return found
 
 

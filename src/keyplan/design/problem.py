@@ -247,4 +247,4 @@ def goals_by_view(problem: Problem, found: Evaluation) -> dict[str, set[int]]:
 
 def carried(problem: Problem, chosen: set[str]) -> float:
     """The part of a choice's value that structures are thought to cost by being there, which nobody is billed for."""
-    return sum(problem.carrying.get(name, 0.0) for name in chosen) + coupling_cost(problem.couplings, chosen)
+    return sum(problem.carrying.get(name, 0.0) for name in sorted(chosen)) + coupling_cost(problem.couplings, chosen)

@@ -54,3 +54,9 @@ def copies_of_rows(model: Model, kinds: Mapping[str, Kind], views: Mapping[str, 
             variables[f"copies.{entity}"] = (cost, float(len(names)), True)
             rows.append(LinearRow({**dict.fromkeys(names, 1.0), f"copies.{entity}": -1.0}, high=1.0))
     return Couplings(variables, rows)
+
+
+def is_covering(model: Model, kinds: Mapping[str, Kind], view: View) -> bool:
+    """Whether parts stand behind the entity's key, where they sort nothing and only spare the way to the row."""
+    paths = [part.path for part in view.parts]
+    return kinds[view.kind].covers and set(model.entities[view.entity].key) <= set(paths[:-1])
