@@ -19,7 +19,7 @@ _FAILURES = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError
 
 
 def guarded(
-    decode: Callable[[Found], Made], where: str, parts: Callable[[], Parts[Found]] = tuple
+    decode: Callable[[Found], Made], where: str | Callable[[Found], str], parts: Callable[[], Parts[Found]] = tuple
 ) -> Callable[[Found], Made]:
     """`decode`, which tells what it cannot read as one error; `parts` makes the decoders of single values, by name."""
 
@@ -29,8 +29,9 @@ def guarded(
         except _FAILURES as error:
             named = next((name for name, part in parts() if _fails(part, found)), None)
             what = "a stored value" if named is None else f"the stored value of '{named}'"
+            place = where if isinstance(where, str) else where(found)
             raise StorageError(
-                f"{where}: {what} is not what the model says ({_said(error)}); something else wrote it, or it is "
+                f"{place}: {what} is not what the model says ({_said(error)}); something else wrote it, or it is "
                 "damaged: put it right or restore a backup"
             ) from error
 

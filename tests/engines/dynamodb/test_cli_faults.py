@@ -141,7 +141,12 @@ def test_values_that_something_else_wrote(line: Line, applied: str, dynoxide: Se
     (item,) = (one for one in transport.send("Scan", {"TableName": table})["Items"] if one.get("topic") == {"S": "b"})
     transport.send("PutItem", {"TableName": table, "Item": {**item, "topic": {"N": "17"}}})
     transport.close()
-    line.run(applied, "note", "nid=1", said="item of 'Note': the stored value of 'topic' is not what the model says")
+    line.run(
+        applied,
+        "note",
+        "nid=1",
+        said="item of 'Note' under PK 'NOTE#1' and SK 'NOTE': the stored value of 'topic' is not what the model says",
+    )
 
 
 def test_a_table_that_does_not_match_the_lock(line: Line, applied: str) -> None:

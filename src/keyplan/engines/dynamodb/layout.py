@@ -125,7 +125,10 @@ class Place:
         for path in keyed:
             if path not in self.parts:
                 raise UnsupportedError(f"view '{self.view.name}' does not hold '{path}'")
-        where = f"item of '{self.entity}'"
+
+        def where(item: Item) -> str:
+            key = " and ".join(f"{name} {item[name]['S']!r}" for name in (PK, SK) if "S" in item.get(name, {}))
+            return f"item of '{self.entity}' under {key or 'no key'}"
 
         def parts() -> list[tuple[str, Callable[[Item], Any]]]:
             return [(path, partial(_attribute, name, decode)) for path, name, decode in plain]
