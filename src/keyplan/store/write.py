@@ -28,7 +28,7 @@ from keyplan.store.changes import Batch, ChangedMeanwhileError, RowChange
 from keyplan.store.copies import Copied
 from keyplan.store.execute import ROOT, Executor, Runner
 from keyplan.store.filter import Call, Filter, compile_filter
-from keyplan.store.guards import expired_owners
+from keyplan.store.guards import expired_owners, may_have_gone
 from keyplan.store.intents import Intents
 from keyplan.store.jobs import Change, Delete, Job, Put, Update, Written, key_values
 from keyplan.store.mutate import Mutator
@@ -238,6 +238,7 @@ class Writer:
         noted_as = ""
         last: list[Any] | None = None
         cleared: list[RowChange] = []
+        repeated = False
         waited = 0
         attempt = -1
         while attempt < ATTEMPTS - 1:
@@ -339,8 +340,9 @@ class Writer:
                 waited += 1
             if not contended and (self.is_final(batch, number, jobs) or state == last):
                 more = yield from expired_owners(self, batch, now)
-                if not more:
+                if not more and (repeated or not may_have_gone(self, batch)):
                     raise self.refusal(batch, number, reply)
+                repeated = not more
                 cleared = more
             last = state if reading and not contended else None
             if reading:
