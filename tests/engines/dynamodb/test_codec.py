@@ -429,6 +429,7 @@ def every_test_on(path: str) -> Iterator[Test]:
     yield Test(path, "present")
     yield Test(path, "missing")
     yield Test(path, "in", ())
+    yield Test(path, "in", tuple(values[:1]))
     yield Test(path, "in", tuple(values[:2]))
     yield Test(path, "between", (values[0], values[-1]))
     yield Test(path, "between", (values[-1], values[0]))
@@ -443,6 +444,7 @@ def every_test_on(path: str) -> Iterator[Test]:
                 for op in ("=", "!=", "<", "<=", ">", ">="):
                     yield Test(path, op, value, cut)
             yield Test(path, "in", tuple(moments), cut)
+            yield Test(path, "in", (min(moments),), cut)
             yield Test(path, "in", (), cut)
             yield Test(path, "between", (min(moments), max(moments)), cut)
             yield Test(path, "between", (min(moments), min(moments)), cut)

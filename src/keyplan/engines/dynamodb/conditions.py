@@ -151,7 +151,9 @@ def _truncated(slot: Slot, name: str, test: Test, use: Expression) -> str:
     if test.op == "=":
         return within(value)
     if test.op == "in":
-        return f"({' OR '.join(within(one) for one in value)})" if value else _never(name)
+        terms = [within(one) for one in value]
+        # DynamoDB refuses brackets within brackets that nothing stands beside.
+        return _never(name) if not terms else terms[0] if len(terms) == 1 else f"({' OR '.join(terms)})"
     if test.op == "<":
         return f"{name} < {start(value)}"
     if test.op == ">=":
