@@ -128,20 +128,36 @@ def _times(top: Goal) -> dict[int, float]:
         for number, count in most.items():
             times[number] += times[goal.number] * count
     # That is as if all options were used at once; where it says more than once, count along single plans.
-    return {number: _most_times(top, number) if many > 1 else many for number, many in times.items()}
+    counted = _Plans(finished)
+    return {number: counted.most_times(number) if many > 1 else many for number, many in times.items()}
 
 
-def _most_times(top: Goal, number: int) -> float:
-    """The most often that one plan comes to a goal."""
-    found = {number: 1.0}
+class _Plans:
+    """Counts how often one plan comes to a goal; the goals of a root, each behind all those that are below it."""
 
-    def below(goal: Goal) -> float:
-        if goal.number not in found:
-            sums = [sum(below(sub.goal) for sub in option.subs) for option in goal.options]
-            found[goal.number] = max(sums, default=0.0)
-        return found[goal.number]
+    def __init__(self, goals: Sequence[Goal]) -> None:
+        self.goals = goals
+        self.place = {goal.number: place for place, goal in enumerate(goals)}
+        self.above: dict[int, set[int]] = {goal.number: set() for goal in goals}
+        for goal in goals:
+            for option in goal.options:
+                for sub in option.subs:
+                    self.above[sub.goal.number].add(goal.number)
 
-    return below(top)
+    def most_times(self, number: int) -> float:
+        """The most often that one plan comes to a goal: what does not lead to it need not be looked at."""
+        leading: set[int] = set()
+        stack = [number]
+        while stack:
+            more = self.above[stack.pop()] - leading
+            leading |= more
+            stack.extend(more)
+        found = {number: 1.0}
+        for place in sorted(self.place[one] for one in leading):
+            goal = self.goals[place]
+            sums = [sum(found.get(sub.goal.number, 0.0) for sub in option.subs) for option in goal.options]
+            found[goal.number] = max(sums)
+        return found[self.goals[-1].number]
 
 
 def _raised(linear: Linear, columns: Columns, top: Goal) -> None:
