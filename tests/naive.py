@@ -200,6 +200,7 @@ class _Naive:
             if self.extras.indexes:
                 self.keep(View(name, entity.name, "index", (), _parts(columns), holds, unique=True, base=entity.name))
             elif set(columns) != set(entity.key):
+                holds = (*entity.stored, *self.copies(entity)) if self.extras.copies else holds
                 self.keep(View(name, entity.name, "table", _parts(columns), (), holds, unique=True))
 
     def further(self, entity: Entity) -> None:

@@ -130,6 +130,16 @@ def test_a_unique_value_can_be_taken_over_by_update_and_upsert(both: Both) -> No
     everything(pair)
 
 
+def test_an_expired_row_that_comes_back_leaves_its_unique_value_to_who_has_it_now(both: Both) -> None:
+    pair = sessions(both)
+    pair.clock.advance(minutes=30)
+    pair.same("start", sid=3, name="a", user=2, score=1)
+    pair.conflict("put", sid=1, name="a", user=1, score=9)
+    pair.conflict("score", sid=1, name="a", score=2)
+    assert pair.same("by_name", name="a")["sid"] == 3
+    everything(pair)
+
+
 def test_an_expired_row_is_not_updated_or_deleted(both: Both) -> None:
     pair = sessions(both)
     pair.clock.advance(minutes=30)

@@ -106,7 +106,9 @@ class Candidates:
                 if kind.unique:
                     partition = parts if kind.partitioned else ()
                     sort = () if kind.partitioned else parts
-                    self._add(View("", entity, kind.name, partition, sort, holds, unique=True))
+                    guard = View("", entity, kind.name, partition, sort, holds, unique=True)
+                    for asked in dict.fromkeys((frozenset(), *self._asked_of(guard, needs), frozenset(here.stored))):
+                        self._add(replace(guard, holds=held_paths(self.model, entity, {*holds, *asked})))
 
     def _dangling(self, need: Need) -> None:
         """The rows that point at nothing, by what they point at: only their keys, since they are nearly never read."""
@@ -130,7 +132,7 @@ class Candidates:
                     shape = Shape(entity, tuple(sequence[:split]), tuple(sequence[split:]), where)
                     shapes.setdefault((shape.partition, shape.sort, shape.where), shape)
         if needs and self._is_small(entity):
-            # Few rows are cheaper to read whole than to keep a second time.
+            # Few rows are cheaper to read whole, or from one partition in any order, than to keep a second time.
             key = tuple(Part(column) for column in self.model.entities[entity].key)
             shapes.setdefault(((), key, ()), Shape(entity, (), key))
         return list(shapes.values())
@@ -203,7 +205,7 @@ class Candidates:
                     for group in chain:
                         sequence += sorted(group - set(sequence), key=lambda part: self._place(entity, part))
                         cuts.append(len(sequence))
-                    if not sequence or where:
+                    if not sequence or where or self._is_small(entity):
                         cuts.append(0)
                     for tail in self._tails(entity, need, sequence):
                         full = sequence + tail
