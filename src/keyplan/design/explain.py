@@ -6,6 +6,7 @@ Everything comes back as plain JSON; the command line turns it into text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from keyplan.design.cheapest import cheapest
@@ -20,6 +21,7 @@ from keyplan.design.statistics import Statistics
 from keyplan.engines.base import Engine
 from keyplan.errors import ArgumentError, nearest
 from keyplan.model.model import Model
+from keyplan.model.pattern import Outer
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Node, Search
 from keyplan.plan.view import View
@@ -73,11 +75,14 @@ class _Explanation:
         if not found["served"]:
             return {**head, **found}
         plan = self.design.plans[name]
-        words = iter([self._words(search) for search in searches(plan.node)])
-        steps = [{**step, "words": next(words, "")} if step.get("view") else step for step in found["steps"]]
+        reads = iter(searches(plan.node))
+        steps = [self._told(step, next(reads)) if step.get("view") else step for step in found["steps"]]
         if plan.target is not None:
             steps = [*self._target(plan.target), *steps]
         return {**head, **found, "steps": steps}
+
+    def _told(self, step: Document, search: Search) -> Document:
+        return {**step, "words": self._words(_of_many(search) if step["op"] == "batch_get" else search)}
 
     def _target(self, node: Node) -> list[Document]:
         """The lookup of the row whose rank is asked for."""
@@ -281,6 +286,15 @@ def view_text(view: View) -> str:
     if view.measures:
         text += f" with {', '.join(measure.name for measure in view.measures)}"
     return text + "".join(f" with {embed}" for embed in view.embeds)
+
+
+def _of_many(search: Search) -> Search:
+    """A lookup by one value of rows that were read before, as it is made for all of them at once."""
+    outer = [one for one in search.given if one.op == "=" and isinstance(one.operands[0], Outer)]
+    if len(outer) != 1:
+        return search
+    listed = replace(outer[0], op="in")
+    return replace(search, given=tuple(listed if one is outer[0] else one for one in search.given))
 
 
 def _left(conditions: Sequence[str]) -> tuple[str, ...]:

@@ -204,10 +204,10 @@ class Options:
         return bool(reason)
 
     def _timed(self, work: Work, goal: Goal, cost: Cost) -> Cost:
-        """The cost of one execution, and the p99 and requests of all executions that one call makes at once."""
+        """The cost of one execution among all that one call makes at once, and the p99 and requests of them all."""
         if goal.times <= 1:
             return cost if cost.requests is None else replace(cost, requests=cost.requests * goal.times)
-        return at_once(self.costs, work, cost, goal.times)
+        return at_once(self.costs, work, goal.times)
 
     # rules 3 and 4: conditions behind a role
 

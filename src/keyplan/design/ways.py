@@ -281,6 +281,7 @@ class Ways:
             asked.bytes,
             rounds_of_a_walk(found.most_buckets) if found.walks and need.limit is not None else 1.0,
             float(need.limit) if need.limit and found.ordered and found.filter and not found.get else 0.0,
+            _fixed(found) if need.limit is None else 0,
         )
         extras = tuple(self._soon(need, extra) for extra in (*lacking, *fetched))
         beside = document.name if document is not None else ""
@@ -483,13 +484,22 @@ class Ways:
         return replace(inner, given=tuple(given))
 
 
+def _fixed(found: Match) -> int:
+    """How many parts of a key are given, if nothing else is asked of it."""
+    plain = not found.get and all(one.op in ("=", "in") and one.cut is None for one in found.given)
+    return len({str(one.path) for one in found.given}) if plain else 0
+
+
 def read_cost(costs: CostModel, work: Work) -> Cost:
     """The cost of one execution, with the p99 of all its rounds."""
     cost = costs.read(work)
-    return cost if work.rounds <= 1 else at_once(costs, work, cost, 1.0)
+    return cost if work.rounds <= 1 else at_once(costs, work, 1.0)
 
 
-def at_once(costs: CostModel, work: Work, cost: Cost, times: float) -> Cost:
-    """The cost of one execution, and the p99 and requests of `times` of them at once, round after round."""
-    together = costs.read(work.of(work.requests * max(1.0, times)))
-    return Cost(cost.cost, cost.units, together.p99_ms * work.rounds, together.requests, together.trips)
+def at_once(costs: CostModel, work: Work, times: float) -> Cost:
+    """The p99 and requests of `times` executions at once, round after round, and what one of them costs: they may share
+    a request."""
+    many = max(1.0, times)
+    together = costs.read(work.of(work.requests * many))
+    units = {unit: amount / many for unit, amount in together.units.items()}
+    return Cost(together.cost / many, units, together.p99_ms * work.rounds, together.requests, together.trips)

@@ -119,6 +119,9 @@ class Work:
     An engine prices one of them; the designer multiplies the latency."""
     first: float = 0.0
     """Where a filter thins out a page: the entries asked for first, then twice as many each time; 0: all at once."""
+    fixed: int = 0
+    """Of the key just so many parts are given, each one value, and all entries under them are wanted: an engine may
+    look up several such values by one request. 0: there is a range, or a limit."""
 
     def of(self, requests: float) -> Work:
         """The same with another number of requests; `replace` takes longer, and this is done thousands of times."""

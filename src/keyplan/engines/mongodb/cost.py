@@ -96,7 +96,7 @@ class MongoCosts(CostModel):
         units = {"documents": amounts.get("document", 0.0), "keys": amounts.get("key", 0.0)}
         if work.view.packed:  # many documents are looked up at once, and come a chunk at a time
             return Cost(micros / 1000, units, p99, max(1.0, ceil(work.requests / PACKED_CHUNK)), int(trips))
-        return Cost(micros / 1000, units, p99)
+        return Cost(micros / 1000, units, p99, amounts["command"])
 
     def _together(self, view: View) -> float:
         """How many rows of an entity its parents have on average: what comes along with each that is found inside."""
@@ -179,7 +179,7 @@ def examined(work: Work, together: float = 1.0, *, most: bool = False) -> dict[s
         further = max(0.0, work.requests - commands)
         return {"command": commands, "seek": further, **inside, "byte": entries * work.entry_bytes}
     entries = per_request * work.requests
-    commands = max(1.0, ceil(work.requests / BATCH)) if work.get else work.requests
+    commands = max(1.0, ceil(work.requests / BATCH)) if _is_batched(work) else work.requests
     found = {"command": commands, "seek": max(0.0, work.requests - commands)}
     copied = any("." in path for path in view.holds)
     fetched = view.kind in ("collection", "elements") or not work.covered or copied
@@ -197,6 +197,11 @@ def examined(work: Work, together: float = 1.0, *, most: bool = False) -> dict[s
         found["element"] = entries * together
     found["byte"] = entries * returned * together
     return found
+
+
+def _is_batched(work: Work) -> bool:
+    """Whether one find looks up several keys, or all documents under several values of an index's first field."""
+    return work.get or (work.fixed == 1 and work.view.kind in ("collection", "index"))
 
 
 def _packed_read(work: Work, *, most: bool) -> dict[str, float]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from keyplan.engines.calibration import check_options, given
 from keyplan.engines.sqlite.fit import fit
+from keyplan.engines.sqlite.limits import BATCH
 from keyplan.engines.work import Cost, CostModel, Rejection, TouchWork, ViewFacts, Work
 from keyplan.model.model import Model
 from keyplan.plan.view import View
@@ -63,11 +64,11 @@ class SQLiteCosts(CostModel):
         per_entry = c.entry + work.taken_bytes * c.byte
         if work.view.kind == "index" and not work.covered:
             per_entry += c.lookup
-        # Several point reads share one statement.
-        statements = max(1.0, work.requests / 100) if work.get else work.requests
+        # Several keys, or first parts of keys, are looked up by one statement.
+        statements = max(1.0, work.requests / BATCH) if work.get or work.fixed else work.requests
         micros = statements * c.statement + work.requests * c.seek + entries * per_entry
         worst = micros + max(0.0, work.most_entries - work.entries) * per_entry
-        return Cost(micros / 1000, {"entries": entries}, worst / 1000)
+        return Cost(micros / 1000, {"entries": entries}, worst / 1000, statements)
 
     def touch(self, work: TouchWork) -> Cost:
         c = self.coefficients
