@@ -88,6 +88,11 @@ class Goal:
     rejections: list[str] = field(default_factory=list)
     number: int = -1
 
+    @property
+    def foremost(self) -> list[str]:
+        """The reasons that tell most: that there is no scan is said of every goal, and only where nothing else is."""
+        return [text for text in self.rejections if "scan" not in text][:2] or self.rejections[:1]
+
 
 def coarse(milliseconds: float) -> float:
     """A time budget with two digits, rounded down: goals that differ by less are one goal."""

@@ -177,7 +177,7 @@ class Options:
         for extra in way.extras:
             found = child(extra, along if extra.early else left)
             if not found.options:
-                goal.rejections.extend(found.rejections[:2])
+                goal.rejections.extend(found.foremost)
                 return None
             of = (extra.role, extra.what, extra.under, extra.select, extra.early, extra.beyond, extra.chance)
             subs.append(Sub(found, *of))
@@ -218,7 +218,7 @@ class Options:
             if ordered and outer.order:
                 outer_goal.options = [option for option in outer_goal.options if option.sorted]
             if not outer_goal.options:
-                goal.rejections.extend(outer_goal.rejections[:2])
+                goal.rejections.extend(outer_goal.foremost)
                 continue
             left = goal.budget_ms
             if left < NO_LIMIT_MS:
@@ -229,14 +229,14 @@ class Options:
                 if ordered and outer.order:
                     outer_goal.options = [option for option in outer_goal.options if option.sorted]
                 if not outer_goal.options:
-                    goal.rejections.extend(outer_goal.rejections[:2])
+                    goal.rejections.extend(outer_goal.foremost)
                     continue
                 left -= outer_goal.budget_ms
             inner_goal = self._goal(inner, goal.times * times, left, depth + 1)
             if ordered and inner.order:
                 inner_goal.options = [option for option in inner_goal.options if option.sorted]
             if not inner_goal.options:
-                goal.rejections.extend(inner_goal.rejections[:2])
+                goal.rejections.extend(inner_goal.foremost)
                 continue
             rows = self.statistics.matched(goal.need.entity, goal.need.given, goal.need.at_least)
             if ordered and goal.need.limit:
@@ -255,7 +255,7 @@ class Options:
             spent = self.costs.round_ms("get") if goal.budget_ms < NO_LIMIT_MS else 0.0
             outer = self._goal(walk.outer, goal.times, goal.budget_ms - spent, depth + 1)
             if not outer.options:
-                goal.rejections.extend(outer.rejections[:2])
+                goal.rejections.extend(outer.foremost)
                 continue
             left = goal.budget_ms
             if left < NO_LIMIT_MS:
@@ -264,7 +264,7 @@ class Options:
             if walk.inner.order:
                 inner.options = [option for option in inner.options if option.sorted]
             if not inner.options:
-                goal.rejections.extend(inner.rejections[:2])
+                goal.rejections.extend(inner.foremost)
                 continue
             rows = self.statistics.matched(goal.need.entity, goal.need.given, goal.need.at_least)
             if walk.ordered and goal.need.limit:
@@ -310,7 +310,7 @@ class Options:
         first.options = [option for option in first.options if option.sorted]
         second.options = [option for option in second.options if option.sorted]
         if not first.options or not second.options:
-            goal.rejections.extend((*first.rejections[:2], *second.rejections[:2]))
+            goal.rejections.extend((*first.foremost, *second.foremost))
             return
         rows = self.statistics.matched(goal.need.entity, goal.need.given, goal.need.at_least)
         subs = (Sub(first, "", "first"), Sub(second, "", "second"))
