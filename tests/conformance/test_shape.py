@@ -60,6 +60,7 @@ patterns:
   order_keys: { find: Order, where: "oid = :oid", select: [user, user.boss, user.spent, user.tags] }
   orders_of: { find: Order, where: "user = :uid", order: oid, with: [user.email, items] }
   item: { find: Item, where: "order = :oid and line = :line", with: [part] }
+  item_beside: { find: Item, where: "order = :oid and line = :line", with: [order.items, order.user.tags] }
   items_of: { find: Item, where: "order.user = :uid", select: [line, part, product] }
   only_counts: { find: User, where: "uid = :uid", select: [orders_made, spent, last, first] }
   filtered_parent: { find: Order, where: "oid = :oid and items.line = 1", with: [items] }
@@ -106,6 +107,14 @@ def test_further_conditions_are_tested_too(reads: Pair) -> None:
     assert reads.same("user_named", uid=1, name="Ann") is not None
     assert reads.same("user_named", uid=1, name="Bob") is None
     assert reads.same("user_named", uid=3, name="") is None
+
+
+def test_rows_behind_a_reference_are_those_that_point_at_its_key(reads: Pair) -> None:
+    assert len(reads.same("item_beside", oid=1, line=2)["order"]["items"]) == 3
+    # The order is gone, and what points at it is not.
+    found = reads.same("item_beside", oid=77, line=1)["order"]
+    assert found["user"] is None
+    assert [item["line"] for item in found["items"]] == [1]
 
 
 def test_a_reference_not_expanded_is_its_key(reads: Pair) -> None:

@@ -141,7 +141,7 @@ def _operand(draw: st.DrawFn, database: Scene, entity: str, row: Row | None, con
     if row is not None:
         there = [value for value in database.tables.values(entity, row, condition.path) if value is not None]
     if condition.op == "search":
-        return draw(st.sampled_from([*TEXTS, "fox", "red fox", "trot blue"]))
+        return _words(draw, database, entity, row, condition)
     if condition.op == "contains":
         assert type.of is not None
         elements = [element for value in there for element in sorted(value)]
@@ -152,6 +152,19 @@ def _operand(draw: st.DrawFn, database: Scene, entity: str, row: Row | None, con
     if condition.op == "begins_with":
         return value[: draw(st.integers(0, 2))]
     return value
+
+
+def _words(draw: st.DrawFn, database: Scene, entity: str, row: Row | None, condition: Condition) -> str:
+    """Words of any of the texts of a row, or such as stand in many."""
+    texts = [
+        text
+        for path in (condition.path, *condition.also)
+        for text in (database.tables.values(entity, row, path) if row is not None else ())
+        if text
+    ]
+    if not texts or chance(draw, 2):
+        return draw(st.sampled_from([*TEXTS, "fox", "red fox", "trot blue"]))
+    return " ".join(draw(st.sampled_from(text.split() or [text])) for text in draw(st.permutations(texts))[:2])
 
 
 def _either(draw: st.DrawFn, there: list[Any], anything: st.SearchStrategy[Any]) -> Any:

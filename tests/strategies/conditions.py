@@ -66,7 +66,7 @@ def by_columns(columns: Sequence[str], names: Names) -> list[str]:
 
 def conditions(draw: st.DrawFn, choices: Sequence[Reach], most: int, names: Names) -> list[str]:
     """Up to so many conditions on different paths."""
-    usable = [reach for reach in choices if _operators(reach)]
+    usable = [reach for reach in choices if can_ask(reach)]
     if not usable or most == 0:
         return []
     picked = draw(st.lists(st.sampled_from(usable), max_size=most, unique_by=lambda reach: reach.path))
@@ -76,6 +76,11 @@ def conditions(draw: st.DrawFn, choices: Sequence[Reach], most: int, names: Name
         if reach.column.type.kind == "set" and chance(draw, 3):
             found.append(f"contains({reach.text}, :{names()})")
     return found
+
+
+def can_ask(reach: Reach) -> bool:
+    """Whether there is a condition on what stands at the end of a path."""
+    return bool(_operators(reach))
 
 
 def _operators(reach: Reach) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +46,13 @@ class Sketch:
     def plain(self, name: str) -> str | None:
         """The type of a field that is neither a reference nor computed."""
         return None if name in self.targets or "(" in name else self.fields[name][0]
+
+    def has_one_part(self, known: Mapping[str, Sketch]) -> bool:
+        """Whether a reference to it is one value, which can be copied as such."""
+        if len(self.key) > 1 or "." in self.key[0]:
+            return False
+        target = self.targets.get(self.key[0])
+        return target is None or known[target].has_one_part(known)
 
     def dump(self) -> dict[str, Any]:
         found: dict[str, Any] = {"count": 100}
@@ -100,6 +108,8 @@ def _entity(draw: st.DrawFn, name: str, earlier: list[Sketch]) -> Sketch:
     if chance(draw, 1 if passing else 4):
         _add_snapshot(draw, sketch, earlier)
     own = [one for one in sketch.fields if sketch.plain(one) in UNIQUE_TYPES and one not in sketch.key]
+    if own and "r" in sketch.targets and chance(draw, 7):
+        own.insert(0, "r")
     if len(own) > 1 and chance(draw, 7):
         sketch.unique.append(own[:2])
     _add_ttl(draw, sketch)
@@ -162,19 +172,23 @@ def _add_field(draw: st.DrawFn, sketch: Sketch, name: str) -> None:
 
 
 def _add_snapshot(draw: st.DrawFn, sketch: Sketch, earlier: list[Sketch]) -> None:
-    """A field that copies a field behind a reference."""
+    """A field that copies a field or a reference behind a reference, or behind two of them."""
+    known = {other.name: other for other in (*earlier, sketch)}
+    paths = [(reference, known[target]) for reference, target in sketch.targets.items()]
+    if chance(draw, 2):
+        paths = [(f"{path}.{name}", known[target]) for path, other in paths for name, target in other.targets.items()]
     choices = [
-        (f"{reference}.{name}", other.fields[name][0])
-        for reference, target in sketch.targets.items()
-        for other in earlier
-        if other.name == target
+        (f"{path}.{name}", other.fields[name][0], other.targets.get(name))
+        for path, other in paths
         for name in other.fields
-        if name not in other.targets and name not in other.key
+        if name not in other.key and (name not in other.targets or known[other.targets[name]].has_one_part(known))
     ]
     if choices:
-        source, kind = draw(st.sampled_from(choices))
+        source, kind, target = draw(st.sampled_from(choices))
         optional = [] if kind.startswith(("set", "list")) else draw(st.sampled_from([["optional 50%"], []]))
         sketch.fields["copy"] = [kind, *optional, f"from {source}"]
+        if target is not None:
+            sketch.targets["copy"] = target
 
 
 def _add_ttl(draw: st.DrawFn, sketch: Sketch) -> None:
@@ -202,7 +216,7 @@ def _let_pass(draw: st.DrawFn, parent: Sketch, child: Sketch) -> None:
 
 
 def _add_computed(draw: st.DrawFn, sketch: Sketch, sketches: list[Sketch]) -> None:
-    """At most one computed field, over one of the roles that lead back from here."""
+    """Computed fields over the roles that lead back from here: mostly none or one, sometimes two."""
     choices: list[str] = []
     for child in sketches:
         for reference, target in child.targets.items():
@@ -216,4 +230,5 @@ def _add_computed(draw: st.DrawFn, sketch: Sketch, sketches: list[Sketch]) -> No
                 if name not in child.targets and parts[0] in ORDERED_TYPES:
                     choices += [f"min({role}.{name})", f"max({role}.{name})"]
     if choices and chance(draw, 2):
-        sketch.fields["n"] = [draw(st.sampled_from(choices))]
+        for name in ("n", "m") if chance(draw, 3) else ("n",):
+            sketch.fields[name] = [draw(st.sampled_from(choices))]

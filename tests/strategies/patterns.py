@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from keyplan.model.entity import Entity
 from keyplan.model.model import Model
-from tests.strategies.conditions import Names, Reach, by_columns, conditions, reaches
+from keyplan.model.pattern import Path
+from tests.strategies.conditions import TEXTS, Names, Reach, by_columns, can_ask, condition, conditions, reaches
 from tests.strategies.domains import chance
 
 GROUPED = ("string", "int", "decimal", "bool", "enum", "date", "timestamp", "uuid", "ulid", "bytes")
@@ -24,14 +25,17 @@ def patterns(draw: st.DrawFn, model: Model, most: int = 4) -> dict[str, Any]:
 
 def _pattern(draw: st.DrawFn, model: Model) -> dict[str, Any]:
     entity = draw(st.sampled_from(list(model.entities.values())))
-    kind = draw(st.sampled_from(["one", "find", "find", "find", "find", "aggregate", "aggregate", "rank"]))
+    kind = draw(st.sampled_from(["one", "find", "find", "find", "find", "aggregate", "aggregate", "rank", "corner"]))
     names = Names()
+    if kind == "corner":
+        entity, found = _corner(draw, model, entity, names)
+        return _find(draw, model, entity, names, found)
     if kind == "one":
         keys = st.sampled_from([entity.key, *entity.unique])
         found: dict[str, Any] = {"find": entity.name, "where": " and ".join(by_columns(draw(keys), names))}
         return found | _select(draw, model, entity)
     if kind == "find":
-        return _find(draw, model, entity, names)
+        return _find(draw, model, entity, names, _where(draw, model, entity, names, most=3))
     if kind == "aggregate":
         return _aggregate(draw, model, entity, names)
     fields = dict.fromkeys(entity.columns[column].field for column in entity.key)
@@ -54,8 +58,39 @@ def _where(draw: st.DrawFn, model: Model, entity: Entity, names: Names, most: in
     return {"where": " and ".join(found)} if found else {}
 
 
-def _find(draw: st.DrawFn, model: Model, entity: Entity, names: Names) -> dict[str, Any]:
-    found: dict[str, Any] = {"find": entity.name, **_where(draw, model, entity, names, most=3)}
+def _corner(draw: st.DrawFn, model: Model, entity: Entity, names: Names) -> tuple[Entity, dict[str, Any]]:
+    """A `where` that chance seldom makes: rows by lists of keys, by two lists of children, by texts here and there."""
+    kind = draw(st.sampled_from(["keys", "lists", "texts"]))
+    if kind == "lists":
+        several = [one for one in model.entities.values() if sum(role.many for role in one.roles.values()) > 1]
+        entity = draw(st.sampled_from(several)) if several else entity
+        behind: dict[str, list[Reach]] = {}
+        for reach in reaches(model, entity.name, deep=2, many=True):
+            if reach.path.roles and entity.roles[reach.path.roles[0]].many and can_ask(reach):
+                behind.setdefault(reach.path.roles[0], []).append(reach)
+        picked = [draw(st.sampled_from(found)) for found in list(behind.values())[-2:]]
+        where = [condition(draw, reach, names) for reach in picked]
+    elif kind == "texts":
+        texts = [
+            reach
+            for reach in reaches(model, entity.name, deep=draw(st.sampled_from([1, 1, 2])))
+            if reach.column.type.kind in TEXTS
+        ]
+        picked = draw(st.lists(st.sampled_from(texts), min_size=1, max_size=3, unique_by=_path)) if texts else []
+        where = [f"search({', '.join(reach.text for reach in picked)}, :{names()})"] if picked else []
+    else:
+        *first, last = entity.key
+        where = [f"{column} {draw(st.sampled_from(['=', 'in']))} :{names()}" for column in first]
+        where.append(f"{last} in :{names()}")
+    return entity, {"where": " and ".join(where)} if where else {}
+
+
+def _path(reach: Reach) -> Path:
+    return reach.path
+
+
+def _find(draw: st.DrawFn, model: Model, entity: Entity, names: Names, where: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {"find": entity.name, **where}
     order = _order(draw, model, entity, at_least=0)
     if order:
         found["order"] = order
@@ -92,16 +127,24 @@ def _field_path(model: Model, entity: Entity, reach: Reach) -> str:
 
 
 def _with(draw: st.DrawFn, model: Model, entity: Entity, name: str) -> Any:
+    """A role, a field behind it, or a role behind it."""
     role = entity.roles[name]
     target = model.entities[role.entity]
+    if role.many and role.most is None:
+        return {name: _first(draw, model, target)}
+    if target.roles and chance(draw, 3):
+        below = target.roles[draw(st.sampled_from(sorted(target.roles)))]
+        path = f"{name}.{below.name}"
+        return {path: _first(draw, model, model.entities[below.entity])} if below.many and below.most is None else path
     if not role.many or role.most == 1:
         if draw(st.booleans()):
             return f"{name}.{draw(st.sampled_from(sorted(target.fields)))}"
         return name
-    if role.most is not None and draw(st.booleans()):
-        return name
-    order = _order(draw, model, target, at_least=1)
-    return {name: {"order": order, "limit": draw(st.integers(1, 2))}}
+    return name if draw(st.booleans()) else {name: _first(draw, model, target)}
+
+
+def _first(draw: st.DrawFn, model: Model, target: Entity) -> dict[str, Any]:
+    return {"order": _order(draw, model, target, at_least=1), "limit": draw(st.integers(1, 2))}
 
 
 def _aggregate(draw: st.DrawFn, model: Model, entity: Entity, names: Names) -> dict[str, Any]:

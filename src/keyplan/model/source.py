@@ -7,6 +7,7 @@ anchors and aliases, repeated keys, further documents, deep nesting and large fi
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -133,8 +134,14 @@ def read_yaml(data: str | bytes, report: Report) -> Node | None:
         else:
             line = text.count("\n", 0, position) + 1 if isinstance(position, int) else 1
         what = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
-        report.add(Node(line, ""), f"not YAML: {what}; check quotes, colons and indentation here")
+        bare = _BARE_PARAMETER.search(text.split("\n")[line - 1]) if mark is not None else None
+        cure = f"put '{bare[1]}' in quotes: \"{bare[1]}\"" if bare else "check quotes, colons and indentation here"
+        report.add(Node(line, ""), f"not YAML: {what}; {cure}")
         return None
+
+
+_BARE_PARAMETER = re.compile(r"[:,{\[]\s*(:\w+)\s*[,}\]]")
+"""A parameter without quotes inside braces or brackets, which YAML does not take for a value."""
 
 
 class _StopError(Exception):

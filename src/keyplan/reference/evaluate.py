@@ -193,7 +193,8 @@ def _collect(
                 put(column)
             _collect(tables, root, (*roles, name), role.entity, inner, tables.target(role, row), flat)
             continue
-        rows = tables.children(entity, role, row)
+        # They depend on the key only, as what is computed of them does, and so are there even where the row is gone.
+        rows = tables.pointing_at(role, tables.key(entity, row)) if row is not None else []
         if inner.order:
             rows = in_order(tables, role.entity, rows, total_order(tables, role.entity, inner.order))
         children: list[dict[str, Any]] = []

@@ -234,3 +234,14 @@ class World:
         for path in copies:
             result[str(path)] = self.value(entity, row, path, new)
         return result
+
+
+def differs(actual: Any, wanted: Any) -> bool:
+    """Whether a stored value is not the one that the rows imply.
+
+    A set or list behind a reference that leads nowhere is nothing, which some engines give back as an empty one."""
+    return bool(actual != wanted) and not (_is_nothing(actual) and _is_nothing(wanted))
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or value in ((), frozenset())

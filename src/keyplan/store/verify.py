@@ -27,7 +27,7 @@ from keyplan.store.core import Core
 from keyplan.store.expiry import compile_alive, is_gone
 from keyplan.store.fold import plus
 from keyplan.store.places import Place
-from keyplan.store.rows import Key, Row, World, entries_at
+from keyplan.store.rows import Key, Row, World, differs, entries_at
 from keyplan.store.verify_subsets import SubsetCheck
 
 MOST_LISTED = 100
@@ -243,7 +243,7 @@ class Verifier:
                 alive(row, self.now)
             values = {str(path): wanted[str(path)] for path in place.copies if str(path) in place.holds}
             values |= {kept.column: wanted[kept.column] for kept in self.core.places.kept[place.entity]}
-            wrong = {path: value for path, value in values.items() if row.get(path) != value}
+            wrong = {path: value for path, value in values.items() if differs(row.get(path), value)}
             if wrong:
                 (key,) = place.keys(wanted)
                 self.result.note(place.view.name, "wrong", key)
@@ -261,7 +261,7 @@ class Verifier:
         for (key, entry), actual in zip(expected.items(), found, strict=True):
             if actual is None:
                 self.result.note(place.view.name, "missing", key)
-            elif any(actual.get(path) != value for path, value in entry.items()):
+            elif any(differs(actual.get(path), value) for path, value in entry.items()):
                 self.result.note(place.view.name, "wrong", key)
             else:
                 continue

@@ -9,7 +9,7 @@ from keyplan.engines.base import Proc
 from keyplan.plan.edits import Edit
 from keyplan.store.expiry import compile_alive
 from keyplan.store.places import Place
-from keyplan.store.rows import Key, Row, World
+from keyplan.store.rows import Key, Row, World, differs
 from keyplan.store.subsets import in_order
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class SubsetCheck:
                 if entry is None:
                     result.note(place.view.name, "extra", key)
                     goes.append(Edit(place.view.name, "delete", key, place.at))
-                elif any(row.get(path) != value for path, value in entry.items()):
+                elif any(differs(row.get(path), value) for path, value in entry.items()):
                     result.note(place.view.name, "wrong", key)
                     comes.append(Edit(place.view.name, "put", key, place.at, entry))
 

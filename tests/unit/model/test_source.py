@@ -97,6 +97,12 @@ def test_not_yaml() -> None:
     assert message.startswith("not YAML: ")
 
 
+def test_a_parameter_in_braces_is_told_to_want_quotes() -> None:
+    ((line, message),) = problems("writes:\n  w: { update: A, add: {stock: :n} }\n")
+    assert line == 2
+    assert message.endswith("; put ':n' in quotes: \":n\"")
+
+
 def test_several_documents() -> None:
     text = "keyplan: 1\nentities: {A: {fields: {id: 'int, key'}}}\n---\nb: 1\n"
     assert problems(text) == [(3, "a second document begins here; a model is one document, so remove the '---'")]

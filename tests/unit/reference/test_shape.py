@@ -108,6 +108,12 @@ def test_sets_behind_a_dangling_reference_are_empty_and_computed_fields_keep_the
     assert (user["id"], user["name"], user["tags"], user["orders_made"]) == (7, None, frozenset(), 1)
 
 
+def test_rows_behind_a_dangling_reference_are_those_that_point_at_its_key() -> None:
+    pattern = "{ find: Order, where: 'id = :id', select: [id], with: {user.orders: {order: id, limit: 9}} }"
+    assert [order["id"] for order in one(pattern, id=12)["user"]["orders"]] == [12]
+    assert one(pattern, id=13)["user"] is None
+
+
 def test_computed_fields_equal_their_query() -> None:
     database = shop("{ find: User, where: 'id = :id', select: [spent, orders_made, largest] }")
     found = database.read("found", id=1)
