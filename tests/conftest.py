@@ -75,14 +75,20 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 20, 20)
 
 
+LONGEST = 20
+"""How many parts of a run are listed with the seconds that they took."""
+
+
 class Tally:
-    """Counts by engine how the tests ended, and says so in the end; also when they ran in several processes."""
+    """Counts by engine how the tests ended, and where the time went; also when they ran in several processes."""
 
     def __init__(self) -> None:
         self.counts: dict[str, Counter[str]] = {name: Counter() for name in BUILTIN}
+        self.seconds: Counter[tuple[str, str]] = Counter()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         name = dict(report.user_properties).get("engine")
+        self.seconds[report.nodeid.partition("::")[0], str(name or "")] += report.duration
         # A test counts once: by its call, or by its setup or teardown if that did not pass.
         if name is not None and (report.when == "call" or report.outcome != "passed"):
             self.counts[str(name)][report.outcome] += 1
@@ -92,6 +98,11 @@ class Tally:
             if counts:
                 listed = ", ".join(f"{counts[outcome]} {outcome}" for outcome in ("passed", "failed", "skipped"))
                 terminalreporter.write_line(f"engine {name}: {listed}")
+        total = sum(self.seconds.values())
+        if total > 60:
+            terminalreporter.write_line(f"seconds of {total:.0f} in all processes together, by file and engine:")
+            for (file, name), seconds in self.seconds.most_common(LONGEST):
+                terminalreporter.write_line(f"{seconds:7.1f} {file} {name}".rstrip())
 
 
 @pytest.fixture(scope="session", params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in BUILTIN])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from keyplan.engines.base import Answer, Ask, Codec, Direct, Reader, Reply, Request, Row, Span
@@ -25,6 +26,7 @@ from keyplan.plan.steps import Search
 __all__ = ["SqliteCodec", "SqliteReader", "words"]
 
 Raw = tuple[Any, ...]
+Decoder = Callable[[list[Raw]], list[Row]]
 
 
 @dataclass(slots=True)
@@ -67,12 +69,12 @@ class SqliteReader(Reader):
         self._descending = search.descending
         slots = [table.slots[path] for path in search.takes]
         self._takes = select_list(table, search.takes) or "1"
+        self._table, self._slots = table.name, slots
         self._rows = row_decoder(table.name, slots)
-        self._numbered = row_decoder(table.name, slots, before=1)
         # A range without a limit also brings the key of each row, as it is stored, to go on from.
         behind = [part for part in place.parts if part.column not in search.takes]
         self._ranged = "".join(f", {part.expression}" for part in behind)
-        self._ranged_rows = row_decoder(table.name, slots, after=len(behind))
+        self._behind = len(behind)
         offset = len(slots) or 1
         places = {part.path: offset + n for n, part in enumerate(behind)}
         self._key_places = [
@@ -84,6 +86,16 @@ class SqliteReader(Reader):
             [*self._terms, *(f"{part.expression} = ?" for part in place.parts)] or ["1"]
         )
         self._encode_key = self._encoder(0, self._width)
+
+    @cached_property
+    def _numbered(self) -> Decoder:
+        """For rows that begin with the number of the span that they answer."""
+        return row_decoder(self._table, self._slots, before=1)
+
+    @cached_property
+    def _ranged_rows(self) -> Decoder:
+        """For rows that end in what `_ranged` adds to them."""
+        return row_decoder(self._table, self._slots, after=self._behind)
 
     def ask(self, spans: Sequence[Span], limit: int | None, *, strong: int) -> list[Ask]:
         if len(spans) == 1:

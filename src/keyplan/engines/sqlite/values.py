@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
+from functools import lru_cache
 from json.encoder import encode_basestring
 from operator import attrgetter
 from typing import Any
@@ -60,6 +61,10 @@ def _uuid(data: bytes) -> UUID:
     _set_int(made, _from_bytes(data))
     _set_safe(made, _UNKNOWN)
     return made
+
+
+KEPT = 4096
+"""Functions that are compiled once for all searches, and stores, that want the same columns in the same way."""
 
 
 class Names:
@@ -207,16 +212,17 @@ def row_decoder(
     table: str, slots: Sequence[Slot], before: int = 0, after: int = 0
 ) -> Callable[[Rows], list[dict[str, Any]]]:
     """A function from raw rows to dicts; the first `before` and last `after` columns of a row are passed over."""
-    decode = _row_decoder(slots, before, after)
+    decode = _row_decoder(tuple(slots), before, after)
     last = before + len(slots) + after - 1
     return guarded(
         decode,
         f"table '{table}'",
-        lambda: [(slot.path, _row_decoder([slot], n, last - n)) for n, slot in enumerate(slots, before)],
+        lambda: [(slot.path, _row_decoder((slot,), n, last - n)) for n, slot in enumerate(slots, before)],
     )
 
 
-def _row_decoder(slots: Sequence[Slot], before: int, after: int) -> Callable[[Rows], list[dict[str, Any]]]:
+@lru_cache(KEPT)
+def _row_decoder(slots: tuple[Slot, ...], before: int, after: int) -> Callable[[Rows], list[dict[str, Any]]]:
     names = Names()
     pairs = ", ".join(f"{slot.path!r}: {_decode(names, slot, f'r{n}')}" for n, slot in enumerate(slots))
     row = "".join(
@@ -228,6 +234,11 @@ def _row_decoder(slots: Sequence[Slot], before: int, after: int) -> Callable[[Ro
 
 def encoder(slots: Sequence[Slot]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
     """A function from a tuple of canonical values to one of SQLite values; the identity where they are the same."""
+    return _encoder(tuple(slots))
+
+
+@lru_cache(KEPT)
+def _encoder(slots: tuple[Slot, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
     names = Names()
     if all(names.native(slot.type, sum=slot.sum).encode == "{v}" for slot in slots):
         return _same
