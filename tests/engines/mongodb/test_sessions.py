@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -191,10 +192,9 @@ def test_async_calls_say_it_too(mongodb: Harness, monkeypatch: pytest.MonkeyPatc
     url = mongodb.url()
     keyplan.apply(MODEL, url)
     listener = Listener()
-    client = transport.pymongo.AsyncMongoClient
-    monkeypatch.setattr(
-        transport.pymongo, "AsyncMongoClient", lambda url, **options: client(url, event_listeners=[listener], **options)
-    )
+    for name in ("AsyncMongoClient", "MongoClient"):
+        client = getattr(transport.pymongo, name)
+        monkeypatch.setattr(transport.pymongo, name, partial(client, event_listeners=[listener]))
 
     async def play() -> None:
         async with keyplan.open_async(MODEL, url) as store:

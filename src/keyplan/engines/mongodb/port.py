@@ -12,6 +12,12 @@ commit where it cannot say. What is still unknown then is an UncertainError.
 URL's `readPreference` says, in a causally consistent session that waits for all that this client has seen or written.
 Any other takes the URL's `readPreference` and `readConcernLevel`.
 
+**Async.** The driver's async client runs two tasks of the event loop for every reply. Where few calls are in flight,
+its blocking client on another thread answers a small read in less processor time; where many are, the loop serves
+several of them in each of its turns, and there is nothing to be gained. So plain reads of one piece go to such a client
+(`Aside`) as long as there are few. Whatever has to agree with what this client wrote or saw stays with the first one:
+it alone knows which primary it has written to.
+
 URLs: `mongodb://[user:password@]host[,host][:port]/database[?options]` and `mongodb+srv://…`, with the options of
 MongoDB's drivers.
 """
@@ -20,7 +26,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
 from typing import Any
 
 from keyplan.engines.base import SESSION, Reply, Request, Round
@@ -34,6 +41,10 @@ from keyplan.engines.mongodb.transport import (
     pymongo,
 )
 from keyplan.engines.mongodb.values import Document
+from keyplan.engines.mongodb.workers import Workers
+
+FEW = 8
+"""Up to so many calls in flight, small reads of an async store go to a blocking client."""
 
 
 def leftover(request: Find, cursor: int) -> Document:
@@ -107,25 +118,67 @@ class _SharedPort(MongoPort):
         pass
 
 
+class Aside:
+    """A blocking client besides, for small plain reads; made when one is first wanted."""
+
+    def __init__(self, make: Callable[[], Link], workers: Workers) -> None:
+        self._make = make
+        self._lock = Lock()
+        self._link: Link | None = None
+        self.workers = workers
+
+    def using(self, options: Mapping[str, Any]) -> Aside:
+        """The same client with other concerns."""
+        return Aside(lambda: self.link().using(options), self.workers)
+
+    def link(self) -> Link:
+        """On a thread: to make a client may ask the DNS for its servers."""
+        if self._link is None:
+            with self._lock:
+                if self._link is None:
+                    self._link = self._make()
+        return self._link
+
+    def page(self, request: Find) -> asyncio.Future[Document]:
+        return self.workers.call(self._page, request)
+
+    def _page(self, request: Find) -> Document:
+        found: Document = self.link().page(request)
+        return found
+
+    async def close(self) -> None:
+        if self._link is not None:
+            await self.workers.call(self._link.client.close)
+        self.workers.close()
+
+
 class MongoAsyncPort:
     """A database, async."""
 
     def __init__(self, url: str) -> None:
         self._link = Link(url, pymongo.AsyncMongoClient)
+        self._aside = Aside(lambda: Link(url, pymongo.MongoClient), Workers())
 
     def using(self, options: Mapping[str, Any]) -> MongoAsyncPort:
         """As above."""
-        return _SharedAsyncPort(self._link.using(options))
+        return _SharedAsyncPort(self._link.using(options), self._aside.using(options))
 
     async def send(self, round: Round) -> Sequence[Reply]:
-        if len(round) == 1:
-            return [await (self._page(round[0]) if is_page(round[0]) else self._one(round[0]))]
-        return await asyncio.gather(*(self._one(request) for request in round))
+        workers, many = self._aside.workers, len(round)
+        workers.flying += many
+        try:
+            if many > 1:
+                return await asyncio.gather(*(self._one(request) for request in round))
+            return [await (self._page(request) if is_page(request) else self._one(request)) for request in round]
+        finally:
+            workers.flying -= many
 
     async def _page(self, request: Find) -> Reply:
+        aside = self._aside
+        few = aside.workers.flying <= FEW and not request.strong
         try:
-            reply = await self._link.page(request)
-            self._link.note(reply.get("operationTime"))
+            reply = await (aside.page(request) if few else self._link.page(request))
+            self._link.note(reply.get("operationTime"), reply.get("$clusterTime"))
             found = reply["cursor"]
             if not found["id"]:
                 return Found(found["firstBatch"])
@@ -157,14 +210,16 @@ class MongoAsyncPort:
             return done.value
 
     async def close(self) -> None:
+        await self._aside.close()
         await self._link.client.close()
 
 
 class _SharedAsyncPort(MongoAsyncPort):
     """As above."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, aside: Aside) -> None:
         self._link = link
+        self._aside = aside
 
     async def close(self) -> None:
         pass

@@ -95,10 +95,14 @@ class Seen:
 
     def __init__(self) -> None:
         self.last: Any = None
+        self.cluster: Any = None
+        """The time of the cluster that came with it, signed. A node that has not heard of a time refuses to wait for
+        it, unless the client brings this; the driver knows that of its own client only."""
 
-    def note(self, moment: Any) -> None:
+    def note(self, moment: Any, cluster: Any = None) -> None:
         if moment is not None and (self.last is None or moment > self.last):
             self.last = moment
+            self.cluster = cluster or self.cluster
 
 
 class Link:
@@ -176,9 +180,11 @@ class Link:
         """A session whose last time is noted by `note`."""
         return self.client.start_session(causal_consistency=False)
 
-    def note(self, moment: Any) -> None:
-        """Takes notice of the time of an operation: reads of the session see what was there then."""
-        self._seen.note(moment)
+    def note(self, moment: Any, cluster: Any = None) -> None:
+        """Takes notice of the time of an operation: reads of the session see what was there then.
+
+        `cluster`: what the server says of its cluster's time, where another client has asked."""
+        self._seen.note(moment, cluster)
 
     def following(self, name: str) -> tuple[Any, Any]:
         """A collection that may be read on any node, and a session behind all that this client has written or seen.
@@ -188,6 +194,8 @@ class Link:
         session = self.client.start_session(causal_consistency=True)
         if self._seen.last is not None:
             session.advance_operation_time(self._seen.last)
+            if self._seen.cluster is not None:
+                session.advance_cluster_time(self._seen.cluster)
         collection = self._following.get(name)
         if collection is None:
             collection = self._following[name] = self.database.get_collection(
