@@ -5,7 +5,11 @@ each collection (`$collStats`, `latencyStats`), so that neither the network nor 
 on other collections. Writes are acknowledged by the primary alone here: waiting for a majority is latency, not work.
 Of several blocks of operations the fastest counts.
 
-Latencies are what this program waits for, by the clock, with the concerns of the URL.
+The commit of a transaction is no operation of a collection, and all of the server's commits share one clock with
+whatever else it does. So a transaction is measured by this program's clock: two updates and a commit, less the same
+updates alone and a command that does nothing, which has a commit's way there and back.
+
+Latencies are what this program waits for, by the clock, until a majority has what was written.
 """
 
 from __future__ import annotations
@@ -14,11 +18,14 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from statistics import median
 from typing import Any
 
 from keyplan.engines.base import Proc
 from keyplan.engines.calibration import Calibration, Sample, fitted, highest
-from keyplan.engines.mongodb.operations import Command
+from keyplan.engines.mongodb.operations import Command, Together
 from keyplan.errors import KeyplanError
 
 PREFIX = "keyplan_calibrate_"
@@ -28,6 +35,15 @@ ARRAYS = (10, 100, 1000)
 INDEXES = (0, 1, 2, 4)
 ELEMENT_BYTES = 55
 SMALL_BYTES = 200
+NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
+PACKED = (10, 60, 600)
+"""Entries of a document: few, an hour of readings once a minute, ten hours of them."""
+PACKED_BYTES = 75
+"""Of an entry; three fields of four are picked out of it, which are two thirds of the bytes."""
+PICKED = {"rows.at": 1, "rows.v": 1, "rows._expires": 1}
+SPANS = 24
+"""Documents of packed entries that one find looks up: a day by the hour."""
+TRANSACTIONS = 60
 LATENCY_SAMPLES = 300
 
 Document = dict[str, Any]
@@ -57,6 +73,7 @@ def calibrate(told: Callable[[float], None]) -> Proc[Calibration]:
         for number, experiment in enumerate(experiments):
             told(number / (len(experiments) + 2))
             samples.append((yield from _measured(experiment)))
+        samples.append((yield from bench.transaction()))
         latencies = yield from bench.latencies()
         told(1.0)
     finally:
@@ -74,10 +91,22 @@ def rounded(figures: Mapping[str, float]) -> dict[str, float]:
 
 
 def _one(body: Document, *tolerates: int) -> Proc[Any]:
-    (reply,) = yield [Command(body, tolerates)]
+    return (yield from _sent(Command(body, tolerates)))
+
+
+def _sent(request: Command | Together) -> Proc[Any]:
+    (reply,) = yield [request]
     if isinstance(reply, KeyplanError):
         raise reply
     return reply
+
+
+def _timed(*requests: Command | Together) -> Proc[float]:
+    """The seconds that requests took, one after the other."""
+    started = time.perf_counter()
+    for request in requests:
+        yield from _sent(request)
+    return time.perf_counter() - started
 
 
 def _spent(collection: str, kind: str) -> Proc[tuple[float, float]]:
@@ -107,6 +136,7 @@ class _Bench:
         self.medium = self.ids[:2000]
         self.large = self.ids[:200]
         self.few = self.ids[:100]
+        self.series = self.ids[:10]
         self.victims: dict[int, list[str]] = {}
 
     def new_id(self) -> str:
@@ -116,7 +146,8 @@ class _Bench:
         return self.random.randbytes(size // 2 + 1).hex()[:size]
 
     def collections(self) -> list[str]:
-        return ["small", "medium", "large", *(f"array{k}" for k in ARRAYS), *(f"indexed{k}" for k in INDEXES)]
+        many = [*(f"array{k}" for k in ARRAYS), *(f"packed{k}" for k in PACKED), *(f"indexed{k}" for k in INDEXES)]
+        return ["small", "medium", "large", *many]
 
     def drop(self) -> Proc[None]:
         for name in self.collections():
@@ -132,6 +163,10 @@ class _Bench:
         for many in ARRAYS:
             elements = [{"k": n, "v": self.text(20), "q": n} for n in range(many)]
             yield from self._insert(f"array{many}", [{"_id": key, "g": 1, "a": elements} for key in self.few])
+        for many in PACKED:
+            entries = [self.entry(n) for n in range(many)]
+            documents = [{"_id": {"s": key, "h": n}, "rows": entries} for key in self.series for n in range(SPANS)]
+            yield from self._insert(f"packed{many}", documents)
         for many in INDEXES:
             name = f"indexed{many}"
             if many:
@@ -144,6 +179,12 @@ class _Bench:
 
     def row(self) -> Document:
         return {"_id": self.new_id(), **{f"f{n}": self.random.random() for n in range(4)}, "p": self.text(100)}
+
+    def entry(self, number: int) -> Document:
+        """A reading; they have no order in a document."""
+        value = Decimal(self.random.randrange(10**6)).scaleb(-2)
+        at = NOON + timedelta(minutes=number)
+        return {"at": at, "v": value, "note": self.text(12), "_expires": at + timedelta(days=30)}
 
     def _insert(self, name: str, documents: Sequence[Document]) -> Proc[None]:
         for start in range(0, len(documents), 1000):
@@ -186,7 +227,23 @@ class _Bench:
         add("keys of 1000", "small", keys, 30, plan=1, key=1000, byte=16_000)
         rows = find("small", lambda: {"g": some(GROUPS), "s": 3}, hint="by_group")
         add("10 or none of 100", "small", rows, plan=1, key=100, document=100, byte=10 * SMALL_BYTES)
+        for entries in PACKED:
+            where, size = f"packed{entries}", entries * PACKED_BYTES
+            picked = {"projection": PICKED}
+            add(f"get {entries} packed", where, find(where, self.span), document=1, byte=size)
+            work: dict[str, Any] = {"document": 1, "pick": entries, "byte": size * 2 / 3}
+            add(f"fields of {entries} packed", where, find(where, self.span, **picked), **work)
+            work = {"seek": SPANS - 1, "document": SPANS, "pick": SPANS * entries, "byte": SPANS * size * 2 / 3}
+            day = find(where, lambda: {"_id": {"$in": self.day()}}, hint="_id_", **picked)
+            add(f"fields of {SPANS} x {entries} packed", where, day, 30, **work)
         return found
+
+    def span(self) -> Document:
+        return {"_id": {"s": self.random.choice(self.series), "h": self.random.randrange(SPANS)}}
+
+    def day(self) -> list[Document]:
+        series = self.random.choice(self.series)
+        return [{"s": series, "h": number} for number in range(SPANS)]
 
     def writes(self) -> list[Experiment]:
         pick, some = self.random.choice, self.random.randrange
@@ -232,6 +289,11 @@ class _Bench:
             add(f"change one of {many}", where, change, 40, **work)
             first = update(where, self.few, lambda many=many: self.first(many))  # type: ignore[misc]
             add(f"keep the first {many}", where, first, 40, grow=many, sort=many, **work)
+        for many in PACKED:
+            where = f"packed{many}"
+            work = {"plan": 1.0, "update": 1.0, "rewrite": many * PACKED_BYTES, "element": many}
+            add(f"pack into {many}", where, lambda where=where: self.packed(where, new=True), 40, grow=many, **work)  # type: ignore[misc]
+            add(f"change one of {many} packed", where, lambda where=where: self.packed(where, new=False), 40, **work)  # type: ignore[misc]
         for many in (0, 2, 4):
             victims = self.victims[many]
 
@@ -245,6 +307,17 @@ class _Bench:
             add(f"delete, {many} indexes", f"indexed{many}", delete, update=1, index_entry=many)
         return found
 
+    def packed(self, where: str, *, new: bool) -> Document:
+        """An entry put into a document where it is not yet, or changed where it is."""
+        entry = self.entry(self.random.randrange(10**4, 10**8) if new else 5)
+        there = {"$elemMatch": {"at": entry["at"]}}
+        query = {**self.span(), "rows": {"$not": there} if new else there}
+        if new:
+            change = {"u": {"$push": {"rows": entry}, "$max": {"_expires": entry["_expires"]}}, "upsert": True}
+        else:
+            change = {"u": {"$set": {"rows.$[e].v": entry["v"]}}, "arrayFilters": [{"e.at": entry["at"]}]}
+        return {"update": PREFIX + where, "updates": [{"q": query, **change}], "writeConcern": {"w": 1}}
+
     def first(self, many: int) -> list[Document]:
         """A pipeline that adds an element and leaves the first so many."""
         new = {"$literal": {"k": self.random.randrange(10**6), "v": self.text(20), "q": 1}}
@@ -252,16 +325,38 @@ class _Bench:
         rows = {"$sortArray": {"input": {"$concatArrays": [others, [new]]}, "sortBy": {"k": -1, "v": 1}}}
         return [{"$set": {"a": {"$slice": [rows, many]}}}]
 
+    def update(self) -> Document:
+        """A small change of any document."""
+        change = {"q": {"_id": self.random.choice(self.ids)}, "u": {"$set": {"s": self.random.randrange(10**6)}}}
+        return {"update": f"{PREFIX}small", "updates": [change]}
+
+    def transaction(self) -> Proc[Sample]:
+        """What two updates take longer as a transaction."""
+        times = []
+        for _ in range(BLOCKS):
+            longer = 0.0
+            for _ in range(TRANSACTIONS):
+                longer += yield from _timed(Together([self.update(), self.update()], 1))
+                alone = [Command({**self.update(), "writeConcern": {"w": 1}}) for _ in range(2)]
+                longer -= yield from _timed(*alone, Command({"ping": 1}))
+            times.append(longer / TRANSACTIONS * 1e6)
+        return Sample("begin and commit", {"transaction": 2.0}, max(0.1, median(times)))
+
     def latencies(self) -> Proc[dict[str, float]]:
         """What 99 of 100 calls wait for."""
-        finds, writes = [], []
+        finds, writes, transactions, megabytes = [], [], [], []
+        majority = {"writeConcern": {"w": "majority"}}
         for _ in range(LATENCY_SAMPLES):
-            started = time.perf_counter()
-            yield from _one({"find": f"{PREFIX}small", "filter": {"_id": self.random.choice(self.ids)}, "limit": 1})
-            finds.append(time.perf_counter() - started)
-            started = time.perf_counter()
-            change = {"q": {"_id": self.random.choice(self.ids)}, "u": {"$set": {"s": self.random.randrange(10**6)}}}
-            majority = {"w": "majority"}
-            yield from _one({"update": f"{PREFIX}small", "updates": [change], "writeConcern": majority})
-            writes.append(time.perf_counter() - started)
-        return {"find_ms": highest(finds) * 1000, "write_ms": highest(writes) * 1000}
+            one = Command({"find": f"{PREFIX}small", "filter": {"_id": self.random.choice(self.ids)}, "limit": 1})
+            finds.append((yield from _timed(one)))
+            writes.append((yield from _timed(Command({**self.update(), **majority}))))
+            transactions.append((yield from _timed(Together([self.update(), self.update()], "majority"))))
+            many = {"_id": {"$in": self.random.sample(self.large, 16)}}
+            large = Command({"find": f"{PREFIX}large", "filter": many, "batchSize": 16, "singleBatch": True})
+            megabytes.append((yield from _timed(large)))
+        return {
+            "find_ms": highest(finds) * 1000,
+            "write_ms": highest(writes) * 1000,
+            "transaction_ms": highest(transactions) * 1000,
+            "ms_per_mb": max(0.0, highest(megabytes) - highest(finds)) * 1000,
+        }

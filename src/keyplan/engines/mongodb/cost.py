@@ -40,6 +40,8 @@ class Coefficients:
     """A document examined."""
     byte: float = 0.00034
     """A byte returned."""
+    pick: float = 0.2
+    """An element of an array in a document that is read, of which fields are picked out."""
     write: float = 68.4
     """An insert, update or delete command, its entry in the oplog included."""
     insert: float = 5.9
@@ -54,7 +56,7 @@ class Coefficients:
     """An element of an array that another one is added to or taken from."""
     sort: float = 5.0
     """An element of an array that a pipeline sorts and cuts. Measured apart from the rest (mongod 6.0.5, 2026-11-16),
-    against plain updates of the same documents: 4.6 with 50 elements of 300 B, 6.5 with 200."""
+    against plain updates of the same documents: 4.6 with 50 elements of 300 B, 6.5 with 200; later fits: 3.8 to 7.2."""
     index_entry: float = 3.6
     """An index entry inserted or removed."""
     transaction: float = 100.0
@@ -175,7 +177,7 @@ def examined(work: Work, together: float = 1.0, *, most: bool = False) -> dict[s
         # Rows inside documents: each request brings one document, or what its array has of them.
         entries = per_request * work.requests
         commands = max(1.0, ceil(work.requests / BATCH))
-        inside = {"document": work.requests, "element": elements(facts) * work.requests}
+        inside = {"document": work.requests, "pick": elements(facts) * work.requests}
         further = max(0.0, work.requests - commands)
         return {"command": commands, "seek": further, **inside, "byte": entries * work.entry_bytes}
     entries = per_request * work.requests
@@ -194,7 +196,7 @@ def examined(work: Work, together: float = 1.0, *, most: bool = False) -> dict[s
     if fetched:
         found["document"] = entries
     if together > 1:
-        found["element"] = entries * together
+        found["pick"] = entries * together
     found["byte"] = entries * returned * together
     return found
 
@@ -211,7 +213,7 @@ def _packed_read(work: Work, *, most: bool) -> dict[str, float]:
     found = {"command": commands, "seek": max(0.0, work.requests - commands), "document": work.requests}
     whole = sum(work.facts.value_bytes.values())
     if 0 < work.taken_bytes < whole:  # fields are picked out of every element
-        return {**found, "element": entries, "byte": entries * work.entry_bytes * work.taken_bytes / whole}
+        return {**found, "pick": entries, "byte": entries * work.entry_bytes * work.taken_bytes / whole}
     return {**found, "byte": entries * work.entry_bytes}
 
 

@@ -16,7 +16,7 @@ from keyplan.engines.mongodb.bulk import bulk
 from keyplan.engines.mongodb.calls import Calls, ended, pause, quietly
 from keyplan.engines.mongodb.faults import DUPLICATE, code_of, details_of, index_of
 from keyplan.engines.mongodb.layout import ID_INDEX
-from keyplan.engines.mongodb.operations import Command, Find, Found, More
+from keyplan.engines.mongodb.operations import Command, Find, Found, More, Together
 from keyplan.engines.mongodb.steps import Step
 from keyplan.engines.mongodb.transport import (
     ERRORS,
@@ -26,6 +26,7 @@ from keyplan.engines.mongodb.transport import (
     PyMongoError,
     ReadConcern,
     ReadPreference,
+    WriteConcern,
     pymongo,
 )
 from keyplan.engines.mongodb.values import ID, Document
@@ -51,8 +52,10 @@ def exchange(link: Link, request: Request) -> Calls:
             return (yield from bulk(link, request))
         if isinstance(request, Command):
             return (yield from _command(link, request))
+        if isinstance(request, Together):
+            return (yield from _commands(link, request))
     except ERRORS as error:
-        return link.error(error, writing=isinstance(request, BulkRequest | Command))
+        return link.error(error, writing=isinstance(request, BulkRequest | Command | Together))
     raise TypeError(f"not a request for mongodb: {request!r}")
 
 
@@ -94,6 +97,19 @@ def _command(link: Link, request: Command) -> Calls:
         if error.code in request.tolerates:
             return {}
         raise
+
+
+def _commands(link: Link, request: Together) -> Calls:
+    session = yield lambda: link.session()
+    try:
+        yield lambda: session.start_transaction(
+            ReadConcern("snapshot"), WriteConcern(request.concern), ReadPreference.PRIMARY
+        )
+        for body in request.bodies:
+            yield lambda: link.database.command(body, session=session)  # noqa: B023
+        yield from _commit(session)
+    finally:
+        yield from quietly(lambda: session.end_session())
 
 
 class _RefusedError(Exception):

@@ -50,3 +50,11 @@ class Command:
     body: Document
     tolerates: tuple[int, ...] = ()
     """Codes of errors that mean: somebody has done it already."""
+
+
+@dataclass(slots=True)
+class Together:
+    """Commands as one transaction, which waits for so many nodes; there is no reply. For measurements."""
+
+    bodies: list[Document]
+    concern: int | str

@@ -41,6 +41,7 @@ __all__ = [
     "PyMongoError",
     "ReadConcern",
     "ReadPreference",
+    "WriteConcern",
     "codec_options",
     "pymongo",
 ]
