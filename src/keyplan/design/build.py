@@ -70,7 +70,7 @@ class Built:
     couplings: Couplings
     """The engine's own rows alone, without those that keep each write within one atomic request."""
     reads_all: bool = False
-    """What repeats a value inside other rows is found by reading everything, because views for it do not fit."""
+    """What repeats a value inside other rows may be found by reading everything, because views for it do not fit."""
 
     @property
     def statistics(self) -> Statistics:
@@ -155,12 +155,12 @@ def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None 
     """The problem, with what keeping its views true takes.
 
     It is asked that views find what repeats a value inside other rows. With `unlike`, a problem in which that was so,
-    everything is read for it instead, unpaid; views with nothing inside are kept true as there. So it is where the
-    problem that this one is `like` had to do that.
+    everything may be read for it instead, at its price; views with nothing inside are kept true as there. So it is
+    where the problem that this one is `like` had to do that.
     """
     model, kinds, costs, views = ground.model, ground.engine.kinds, ground.costs, ground.views
-    finds = unlike is None and not (like is not None and like.reads_all)
-    maintenance = Maintenance(model, ground.statistics, ground.forms.facts, kinds, costs, finds_embedded=finds)
+    scans = unlike is not None or (like is not None and like.reads_all)
+    maintenance = Maintenance(model, ground.statistics, ground.forms.facts, kinds, costs, scans_embedded=scans)
     known = unlike or like
     same = {name for name, view in views.items() if not view.embeds and (unlike is not None or name in ground.same)}
     upkeep = _upkeep(model, maintenance, views, ground.facts, same, known.problem.upkeep if known is not None else {})
@@ -190,7 +190,7 @@ def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None 
         _carrying(model, kinds, costs, views, ground.facts, least),
     )
     whole = {name: ground.options.root(whole_row(model, name), None) for name in model.entities}
-    return Built(problem, ground, whole, couplings, not finds)
+    return Built(problem, ground, whole, couplings, scans)
 
 
 def _several_rows(statistics: Statistics, kinds: Mapping[str, Kind], write: Write) -> bool:

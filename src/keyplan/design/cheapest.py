@@ -66,7 +66,7 @@ def _solved(
         return _solved(model, engine, given, left_out, together, built)
     if solution is None and not built.reads_all:
         # Views that find what repeats a value inside other rows may be too much for one atomic request: then everything
-        # is read for that, which is a warning.
+        # may be read for that, which costs what it costs, and is a warning.
         built = build_on(built.ground, unlike=built)
         solution = _solved_once(built)
     if solution is None:

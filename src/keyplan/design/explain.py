@@ -111,12 +111,14 @@ class _Explanation:
         following = self._lookups(self.design.refills.values())
         touched = iter([touch for touch in self.design.writes[name].touches if touch.puts or touch.deletes])
         steps = []
-        for step in found["steps"]:
+        for number, step in enumerate(found["steps"]):
             if step["op"] == "write":
                 told: str | None = self.engine.edit_words(self.model, self.design, next(touched))
             else:
                 reads = following if step.get("why") == NEXT_ROW else known
-                told = reads.get((str(step.get("view")), _left(step.get("where", ()))))
+                # Scans differ by what is tested on each row, which is the next step.
+                by = found["steps"][number + 1] if step["op"] == "scan" else step
+                told = reads.get((str(step.get("view")), _left(by.get("where", ()))))
             steps.append({**step, "words": told} if told else step)
         scale = write.traffic.rate * self.design.objective.per_second
         touches = [
@@ -126,12 +128,12 @@ class _Explanation:
         return {**head, **found, "steps": steps, "touches": touches}
 
     def _lookups(self, nodes: Iterable[Node]) -> dict[tuple[str, tuple[str, ...]], str]:
-        """The reads that a write may make, by view and what is given of its key, in the engine's words."""
+        """The reads that a write may make, by view and what of it is given or else tested, in the engine's words."""
         found: dict[tuple[str, tuple[str, ...]], str] = {}
         for node in nodes:
             for search in searches(node):
                 view = self.design.views[search.view]
-                where = _left([str(condition) for condition in (*view.where, *search.given)])
+                where = _left([str(one) for one in ((*view.where, *search.given) or search.filter)])
                 if (search.view, where) not in found:
                     found[(search.view, where)] = self._words(search)
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import inf
 
 from keyplan.design.keeping import Keeping
@@ -62,7 +63,7 @@ class FanOut(Keeping):
                 label = f"{view.entity}.{prefix}{'+'.join(sorted(changed))}"
                 carried = self._carried_along(view, label, paths, rows, exact=False)
                 yield Upkeep(TouchWork(view, facts), Cost(), rows, carries=(carried,))
-        for at, embed in view.nested() if self.finds_embedded else ():
+        for at, embed in view.nested():
             yield from self._embedded_fan_out(write, effect, view, facts, at, embed)
 
     def _embedded_fan_out(
@@ -81,6 +82,8 @@ class FanOut(Keeping):
             if found is None:
                 continue
             demands, rows, between = found
+            if self.scans_embedded:
+                demands = [replace(one, need=replace(one.need, scanned=True)) for one in demands]
             yield from self._passed(view, facts, between)
             # A subset does not know whom its rows refer to by now: their homes are asked.
             checks = rows if embed.limit is not None else 0.0

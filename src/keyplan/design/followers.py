@@ -36,7 +36,8 @@ def scanning_writes(
                             "warning",
                             f"writes.{write.name}",
                             f"it reads every '{embed.entity}' to find those that repeat '{text}'",
-                            f"add a pattern that finds '{embed.entity}' by '{path.roles[0]}' with strong consistency",
+                            f"lower the 'max' of what is written together, so that a view that finds them by "
+                            f"'{path.roles[0]}' fits into a request, or do not read that value along",
                         )
 
 

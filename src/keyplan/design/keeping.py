@@ -31,14 +31,14 @@ class Keeping:
         kinds: Mapping[str, Kind],
         costs: CostModel,
         *,
-        finds_embedded: bool = True,
+        scans_embedded: bool = False,
     ) -> None:
         self.model = model
         self.statistics = statistics
         self.view_facts = facts
         self.kinds = kinds
         self.costs = costs
-        self.finds_embedded = finds_embedded
+        self.scans_embedded = scans_embedded
         self._effects: dict[str, list[Effect]] = {}
         self._changing = changing_columns(model)
         self._flows = Flows(model, statistics, facts)

@@ -137,6 +137,8 @@ def _match_key(model: Model, statistics: Statistics, kind: Kind, view: View, nee
         any(c.op == "=" for c in by_key.get((column, None), ())) for column in model.entities[view.entity].key
     )
     bound = _bind(statistics, kind, view, by_key, known_key, need.at_least)
+    if bound is None and need.scanned and not view.packed:
+        bound = _Bound([], list(view.parts))
     if bound is None:
         return None
     used, tail = bound.used, bound.tail

@@ -70,6 +70,8 @@ class Need:
     implied: tuple[Condition, ...] = ()
     """What is known of all rows that meet `given`, so that a view of just those rows will do. In the ordinary course
     there are none of them."""
+    scanned: bool = False
+    """Where nothing finds them, everything is read, whatever that takes."""
 
     def __hash__(self) -> int:
         return self._hash
@@ -78,7 +80,7 @@ class Need:
     def _hash(self) -> int:
         """Worked out once: what is found for a need is remembered under it, and asked for again and again."""
         asked = (self.entity, self.given, self.wants, self.trees, self.order, self.limit, self.strong)
-        return hash((asked, self.at_least, self.fold, self.buckets, self.when_many, self.implied))
+        return hash((asked, self.at_least, self.fold, self.buckets, self.when_many, self.implied, self.scanned))
 
 
 def need_of_pattern(model: Model, pattern: Pattern) -> Need:

@@ -154,6 +154,7 @@ class Ways:
             if view.embeds and kinds[view.kind].one_value and is_home(model, kinds, view):
                 self._documents[view.entity].append(view)
         self._sizes: dict[tuple[str, str], float] = {}
+        self._whole: dict[str, float] = {}
         self._rows: dict[tuple[str, frozenset[str], bool], Need] = {}
         self._prepared: dict[Need, tuple[list[Way], list[str]]] = {}
         self._found: dict[Need, Found] = {}
@@ -238,6 +239,7 @@ class Ways:
             return None
         if view.packed:
             entries = requests * facts.per_partition
+        size = self.costs.entry_bytes(view, facts, at)
         # An exact page of an ordered view is bounded; anything else may have to read its whole partition.
         page = need.limit if found.ordered and not found.left and not found.filter else None
         most = float(page) if page is not None else max(entries / requests, 1.0 if found.get else found.most)
@@ -245,10 +247,12 @@ class Ways:
             most = min(most, facts.hottest_rows)
         if need.at_least and page is None:
             most = min(most, max(entries, need.at_least) * MANY_MORE)
-        if found.scan and not self.costs.scans(facts, most):
+        scanned = need.scanned and not found.missing and (bool(at) or is_home(self.model, self.kinds, view))
+        if found.scan and not scanned and not self.costs.scans(facts, most):
             refused.append(f"only a scan of {format_about(facts.rows)} rows of '{need.entity}' would find them")
             return None
-        size = self.costs.entry_bytes(view, facts, at)
+        if found.scan and scanned and kind.partitioned:
+            entries = most = max(entries, self._everything(view.kind) / size)
         if asked.tested and not found.given and not found.get and not found.scan:
             walked, read = _walked(found, asked, entries, size)
             if read > WALK_BYTES:
@@ -286,6 +290,19 @@ class Ways:
         extras = tuple(self._soon(need, extra) for extra in (*lacking, *fetched))
         beside = document.name if document is not None else ""
         return Way(found, along, extras, work, read_cost(self.costs, work), entries, rows, beside)
+
+    def _everything(self, kind: str) -> float:
+        """The bytes that a scan reads at least: rows of all entities may lie in the same structure, which is read
+        whole, whatever is looked for in it."""
+        if kind not in self._whole:
+            sizes = 0.0
+            for places in self._places.values():
+                views = (one.view for one in places if one.view.kind == kind and not one.at)
+                homes = [view for view in views if is_home(self.model, self.kinds, view)]
+                facts = [(view, self.facts[view.name]) for view in homes]
+                sizes += min((each.rows * self.costs.entry_bytes(view, each) for view, each in facts), default=0.0)
+            self._whole[kind] = sizes
+        return self._whole[kind]
 
     def _bytes(self, entity: str, text: str) -> float:
         """The average bytes of a path."""

@@ -86,15 +86,15 @@ def test_placing_an_order_writes_one_document_for_it() -> None:
 def test_more_items_than_an_array_should_have_are_documents_of_their_own() -> None:
     """Where order pages are looked at far more often than orders are placed, those of nearly all are in their documents
     as well."""
-    _, design = designed("shop", ("as items, max 50 ", "as items, max 5000 "))
+    _, design = designed("shop", ("as items, max 40 ", "as items, max 5000 "))
     assert not embedded(design, "Item")
     assert not design.views[design.homes["Order"][0]].embeds
     assert "reading 'Item' takes" in design.unserved["order_page"].reason  # not: there is nothing but a scan
     popular = (POPULAR[0], "rate: 1k/s\n    p99: 100ms")
-    _, design = designed("shop", ("as items, max 50 ", "as items, max 5000 "), popular)
+    _, design = designed("shop", ("as items, max 40 ", "as items, max 5000 "), popular)
     assert [str(embed) for embed in design.views[design.homes["Order"][0]].embeds] == ["first 50 items"]
     allowed = ("name: shop", "name: shop\ntargets: { mongodb: { array_elements: 10000, document_bytes: 8MB } }")
-    _, design = designed("shop", ("as items, max 50 ", "as items, max 5000 "), allowed)
+    _, design = designed("shop", ("as items, max 40 ", "as items, max 5000 "), allowed)
     assert [str(embed) for embed in design.views[design.homes["Order"][0]].embeds] == ["items"]
 
 
