@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -16,8 +20,10 @@ def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """No configuration of the machine shows through, and nobody asks for instance metadata."""
     for name in ("PROFILE", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN", "REGION", "DEFAULT_REGION"):
         monkeypatch.delenv(f"AWS_{name}", raising=False)
-    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"):
-        monkeypatch.delenv(name, raising=False)
+    for name in ("ENDPOINT_URL", "ENDPOINT_URL_DYNAMODB", "IGNORE_CONFIGURED_ENDPOINT_URLS", "USE_FIPS_ENDPOINT"):
+        monkeypatch.delenv(f"AWS_{name}", raising=False)
+    for name in ("CONTAINER_CREDENTIALS_RELATIVE_URI", "CONTAINER_CREDENTIALS_FULL_URI", "WEB_IDENTITY_TOKEN_FILE"):
+        monkeypatch.delenv(f"AWS_{name}", raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
@@ -117,6 +123,113 @@ def test_credentials_that_are_renewed(clean: Path) -> None:
     access = resolve(parse_url("dynamodb://shop?profile=work"))
     assert access.credentials() == Credentials("one", "two", "three")
     assert not access.must_renew()
+
+
+def test_an_endpoint_of_the_service_goes_before_that_of_all(clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (clean / "config").write_text(
+        "[profile work]\nregion = eu-west-3\nendpoint_url = http://localhost:4566\nservices = here\n"
+        "[services here]\ndynamodb =\n  endpoint_url = http://localhost:8000\n"
+    )
+    (clean / "credentials").write_text("[work]\naws_access_key_id = one\naws_secret_access_key = two\n")
+    assert resolve(parse_url("dynamodb://shop?profile=work")).endpoint == "http://localhost:8000"
+    monkeypatch.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
+    assert resolve(parse_url("dynamodb://shop?profile=work")).endpoint == "https://dynamodb.eu-west-3.amazonaws.com"
+
+
+def test_endpoints_for_fips_and_ipv6(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "one")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "two")
+    monkeypatch.setenv("AWS_USE_FIPS_ENDPOINT", "true")
+    url = parse_url("dynamodb://shop?region=us-east-1")
+    assert resolve(url).endpoint == "https://dynamodb-fips.us-east-1.amazonaws.com"
+    monkeypatch.setenv("AWS_USE_FIPS_ENDPOINT", "false")
+    monkeypatch.setenv("AWS_USE_DUALSTACK_ENDPOINT", "true")
+    assert resolve(url).endpoint == "https://dynamodb.us-east-1.api.aws"
+
+
+def test_a_profile_of_the_environment_is_meant_for_a_local_endpoint_too(
+    clean: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (clean / "credentials").write_text("[work]\naws_access_key_id = one\naws_secret_access_key = two\n")
+    monkeypatch.setenv("AWS_PROFILE", "work")
+    access = resolve(parse_url("dynamodb://shop?endpoint=http://127.0.0.1:8000"))
+    assert (access.credentials(), access.region) == (Credentials("one", "two"), "us-east-1")
+
+
+class _Giver(BaseHTTPRequestHandler):
+    """A token service and a container's endpoint, both of which give temporary credentials."""
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)  # type: ignore[attr-defined]
+        self._reply(
+            '{"AccessKeyId": "one", "SecretAccessKey": "two", "Token": "of a container", '
+            '"Expiration": "2099-01-01T00:00:00Z"}'
+        )
+
+    def do_POST(self) -> None:
+        asked = dict(parse_qsl(self.rfile.read(int(self.headers["Content-Length"])).decode()))
+        self.server.asked.append(asked)  # type: ignore[attr-defined]
+        action = asked["Action"]
+        self._reply(
+            f'<{action}Response xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><{action}Result>'
+            f"<Credentials><AccessKeyId>one</AccessKeyId><SecretAccessKey>two</SecretAccessKey>"
+            f"<SessionToken>of {action}</SessionToken><Expiration>2099-01-01T00:00:00Z</Expiration></Credentials>"
+            f"</{action}Result></{action}Response>"
+        )
+
+    def _reply(self, text: str) -> None:
+        body = text.encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nobody reads it."""
+
+
+@pytest.fixture
+def giver(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadingHTTPServer]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Giver)
+    server.asked = []  # type: ignore[attr-defined]
+    thread = Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"http://127.0.0.1:{server.server_port}")
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_role_that_a_profile_assumes(clean: Path, giver: ThreadingHTTPServer) -> None:
+    role = "arn:aws:iam::123456789012:role/reader"
+    (clean / "config").write_text(
+        f"[profile work]\nregion = eu-west-3\nrole_arn = {role}\nsource_profile = base\nexternal_id = shared\n"
+    )
+    (clean / "credentials").write_text("[base]\naws_access_key_id = zero\naws_secret_access_key = none\n")
+    access = resolve(parse_url("dynamodb://shop?profile=work"))
+    assert access.credentials() == Credentials("one", "two", "of AssumeRole")
+    (asked,) = giver.asked  # type: ignore[attr-defined]
+    assert (asked["RoleArn"], asked["ExternalId"]) == (role, "shared")
+    assert not access.must_renew()
+
+
+def test_a_role_by_web_identity(clean: Path, giver: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a Kubernetes pod with a service account."""
+    (clean / "token").write_text("signed by the cluster")
+    monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(clean / "token"))
+    monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/pod")
+    access = resolve(parse_url("dynamodb://shop?region=eu-west-1"))
+    assert access.credentials() == Credentials("one", "two", "of AssumeRoleWithWebIdentity")
+    assert giver.asked[0]["WebIdentityToken"] == "signed by the cluster"  # type: ignore[attr-defined]
+
+
+def test_credentials_of_a_container(giver: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in ECS, Fargate and EKS pod identity."""
+    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"http://127.0.0.1:{giver.server_port}/role")
+    access = resolve(parse_url("dynamodb://shop?region=eu-west-1"))
+    assert access.credentials() == Credentials("one", "two", "of a container")
+    assert giver.asked == ["/role"]  # type: ignore[attr-defined]
 
 
 def test_nothing_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,8 @@
 """Who we are and where the table is: the URL, and credentials, region and endpoint as AWS users expect them.
 
 botocore finds credentials (environment, shared files, SSO, assumed roles, containers, instances) and renews them; it is
-imported only when a connection is opened. An endpoint on this machine without credentials gets dummy ones, so that
-local servers need no set-up and nobody waits for an instance's metadata.
+imported only when a connection is opened. An endpoint on this machine gets dummy ones if the environment names none, so
+that local servers need no set-up and nobody waits for an instance's metadata.
 """
 
 from __future__ import annotations
@@ -19,6 +19,13 @@ from keyplan.errors import AccessError, ArgumentError, MissingDriverError, neare
 _OPTIONS = ("region", "endpoint", "profile")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _LOCAL_REGION = "us-east-1"
+_NAMED = (
+    "AWS_PROFILE",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+)
+"""Variables with which somebody says where credentials are, so that those are meant for a local endpoint, too."""
 
 
 class Credentials(NamedTuple):
@@ -114,21 +121,21 @@ class Access:
 
 def resolve(address: Address) -> Access:
     """Completes an address from environment and shared configuration."""
-    endpoint = address.endpoint or os.environ.get("AWS_ENDPOINT_URL_DYNAMODB") or os.environ.get("AWS_ENDPOINT_URL")
-    if endpoint is not None and address.profile is None and urlsplit(endpoint).hostname in _LOOPBACK:
+    endpoint = address.endpoint or _environment_endpoint()
+    is_named = address.profile is not None or any(os.environ.get(name) for name in _NAMED)
+    if endpoint is not None and not is_named and urlsplit(endpoint).hostname in _LOOPBACK:
+        _check_endpoint(endpoint)
         return Access(endpoint, address.region or _environment_region() or _LOCAL_REGION, _local_credentials)
     session = _session(address.profile)
     region = address.region or _environment_region() or _guarded(lambda: session.get_config_variable("region"))
     if endpoint is None:
-        endpoint = _guarded(lambda: session.get_scoped_config().get("endpoint_url"))
+        endpoint = _guarded(lambda: _configured_endpoint(session))
     if region is None:
         if endpoint is None or urlsplit(endpoint).hostname not in _LOOPBACK:
             raise AccessError("dynamodb: no region is known; add ?region=… to the URL or set AWS_REGION")
         region = _LOCAL_REGION
     if endpoint is None:
-        partition = _guarded(lambda: session.get_partition_for_region(region))
-        suffixes = {each["id"]: each["outputs"]["dnsSuffix"] for each in session.get_data("partitions")["partitions"]}
-        endpoint = f"https://dynamodb.{region}.{suffixes[partition]}"
+        endpoint = _guarded(lambda: _aws_endpoint(session, region))
     _check_endpoint(endpoint)
     source = _guarded(session.get_credentials)
     if source is None:
@@ -145,6 +152,38 @@ def resolve(address: Address) -> Access:
         fixed = credentials()
         return Access(endpoint, region, lambda: fixed)
     return Access(endpoint, region, credentials, lambda: bool(source.refresh_needed()))
+
+
+def _environment_endpoint() -> str | None:
+    if os.environ.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() == "true":
+        return None
+    return os.environ.get("AWS_ENDPOINT_URL_DYNAMODB") or os.environ.get("AWS_ENDPOINT_URL")
+
+
+def _configured_endpoint(session: Any) -> str | None:
+    """What the shared configuration says of DynamoDB, or of all services."""
+    from botocore.configprovider import ConfiguredEndpointProvider  # type: ignore[import-untyped]
+
+    if session.get_config_variable("ignore_configured_endpoint_urls"):
+        return None
+    found: str | None = ConfiguredEndpointProvider(
+        session.full_config, session.get_scoped_config(), "dynamodb"
+    ).provide()
+    return found
+
+
+def _aws_endpoint(session: Any, region: str) -> str:
+    """AWS's own, of the region's partition, with the variants (FIPS, IPv6) that the configuration asks for."""
+    from botocore.regions import EndpointResolver  # type: ignore[import-untyped]
+
+    session.get_partition_for_region(region)  # raises on a region that nobody knows
+    found = EndpointResolver(session.get_data("endpoints")).construct_endpoint(
+        "dynamodb",
+        region,
+        use_dualstack_endpoint=bool(session.get_config_variable("use_dualstack_endpoint")),
+        use_fips_endpoint=bool(session.get_config_variable("use_fips_endpoint")),
+    )
+    return f"https://{found['hostname']}"
 
 
 def _environment_region() -> str | None:

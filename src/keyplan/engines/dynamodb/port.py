@@ -1,8 +1,8 @@
 """The live connection: fills in the table's name, sends, and completes what DynamoDB left undone.
 
 A reply that was lost is asked for again where repeating is safe: reads, plain puts, and transactions, which DynamoDB
-knows by their token. Batches of a bulk write are sent at once, and what comes back unprocessed is sent again, after
-growing pauses.
+knows by their token. Batches of a bulk write are sent at once. What batches leave undone, writing or reading, is
+sent again, after growing pauses.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ REPEATS = 3
 """How often a request whose reply was lost, or that the service failed at, is sent again."""
 BULK_SECONDS = 30.0
 """How long a bulk write may wait for capacity."""
+READ_SECONDS = 10.0
+"""How long the keys that a batch left unread may wait for capacity."""
+FIRST_PAUSE = 0.05
 IN_FLIGHT = 32
 
 
@@ -60,7 +63,49 @@ def _send(requests: Sequence[Request], table: str) -> Calls[list[Reply]]:
             if _is_imprecise(reply) and isinstance(request, WriteRequest):
                 reply = yield from _summed(request, reply, table)
             replies[number] = request.refused(reply) if isinstance(request, WriteRequest) else reply
+    if any(call.operation == "BatchGetItem" for call in calls):
+        yield from _complete(calls, replies)
     return replies
+
+
+def _complete(calls: Sequence[Call], replies: list[Any]) -> Calls[None]:
+    """Asks for the keys that batches left unread, because they would be too large or for want of capacity.
+
+    The first time at once; then after pauses that grow while nothing comes, until the time for that is over.
+    """
+    waited, pause = 0.0, 0.0
+    while True:
+        unread = {
+            number: left
+            for number, reply in enumerate(replies)
+            if calls[number].operation == "BatchGetItem" and isinstance(reply, dict)
+            if (left := reply.get("UnprocessedKeys"))
+        }
+        if not unread:
+            return
+        if waited >= READ_SECONDS:
+            for number in unread:
+                replies[number] = ThrottledError(
+                    f"dynamodb BatchGetItem: throttled for {waited:.0f} s; read more slowly"
+                )
+            return
+        if pause:
+            seconds = pause * (0.5 + random.random())
+            yield seconds
+            waited += seconds
+        pause = min(2.0, pause * 2 or FIRST_PAUSE)
+        found = yield [Call("BatchGetItem", {"RequestItems": left}, True) for left in unread.values()]
+        for number, more in zip(unread, found, strict=True):
+            if isinstance(more, ThrottledError) or _is_lost(more):
+                continue
+            if isinstance(more, EngineError):
+                replies[number] = more
+                continue
+            whole = replies[number].setdefault("Responses", {})
+            for table, items in more.get("Responses", {}).items():
+                whole.setdefault(table, []).extend(items)
+                pause = FIRST_PAUSE if items else pause
+            replies[number]["UnprocessedKeys"] = more.get("UnprocessedKeys") or {}
 
 
 def _is_lost(reply: Any) -> bool:
@@ -108,7 +153,7 @@ def _summed(request: WriteRequest, error: EngineError, table: str) -> Calls[Any]
 
 def _bulk(request: BulkRequest, table: str) -> Calls[Reply]:
     waiting = list(request.batches)
-    waited, pause = 0.0, 0.05
+    waited, pause = 0.0, FIRST_PAUSE
     while waiting:
         left: list[list[dict[str, Any]]] = []
         for start in range(0, len(waiting), IN_FLIGHT):
