@@ -239,7 +239,8 @@ def _carrying(
     Somewhat more where rows do not live under their own key but are only indexed by it, or kept elsewhere, and where a
     partition ends in the middle of a reference or is all there is: rows would share it for nothing. For the same
     reason a little less for smaller partitions. An index that only covers what it finds by a shorter key has to save a
-    share of the whole, as a further copy has.
+    share of the whole, as a further copy has; so have rows and their children in one structure, which is harder to
+    read, the more so the more columns sort them.
     """
     cost = 0.01 if costs.per_second > 1 else 1e-5
     found = {}
@@ -250,8 +251,10 @@ def _carrying(
         crowded = _cuts_reference(model, view) or (kinds[view.kind].partitioned and not view.partition)
         shared = 0.0 if own or not kinds[view.kind].partitioned else log10(max(1.0, facts[name].per_partition / 1000.0))
         found[name] = cost * ((1.0 if plain else 1.1) + (0.05 if crowded else 0.0) + 0.002 * shared)
-        if is_covering(model, kinds, view):
+        if is_covering(model, kinds, view) or kinds[view.kind].families:
             found[name] += costs.copy_worth * least
+        if kinds[view.kind].families:
+            found[name] += cost * 0.05 * sum(len(embed.sort) for embed in view.embeds)
     return found
 
 

@@ -54,7 +54,8 @@ class Candidates:
         self._asked = cache(self._wanted_of)
         self._copyable = cache(self._is_copyable)
         self.changing = _changing_columns(model)
-        self.own = [kind for kind in kinds.values() if not kind.kept_by_engine]
+        self.own = [kind for kind in kinds.values() if not kind.kept_by_engine and not kind.families]
+        self.embedding = [kind for kind in kinds.values() if kind.embeds]
         self.kept = [kind for kind in kinds.values() if kind.kept_by_engine]
 
     def collect(self, needs: Iterable[Need]) -> list[View]:
@@ -68,7 +69,7 @@ class Candidates:
         for entity, wants in per_entity.items():
             self._homes(entity)
             self._guards(entity, wants)
-            for view in embedding_homes(self.model, self.own, entity, per_entity, self._copyable):
+            for view in embedding_homes(self.model, self.embedding, entity, per_entity, self._copyable):
                 self._add(view)
             shapes = self._shapes(entity, wants)
             for shape in shapes:
@@ -312,7 +313,7 @@ class Candidates:
         own = set(here.stored)
         keys = {part.path for part in (*shape.partition, *shape.sort) if part.path} | set(here.key)
         keys |= _expiry(model, entity)
-        for kind in self.kinds.values():
+        for kind in (*self.own, *self.kept):
             partition, sort = shape.partition, shape.sort
             if kind.packs and partition and sort:
                 self._packed(kind, shape, keys, needs)

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import islice, product
 
 from keyplan.design.needs import Need, held_paths, select_paths
-from keyplan.design.subsets import asked_orders, first_children
+from keyplan.design.subsets import Orders, asked_orders, first_children
 from keyplan.engines.base import Kind
 from keyplan.model.model import Model
 from keyplan.model.pattern import Path
@@ -21,7 +21,7 @@ MOST_ORDERS = 6
 
 
 def embedding_homes(
-    model: Model, own: Sequence[Kind], entity: str, per_entity: Mapping[str, list[Need]], copyable: Copyable
+    model: Model, kinds: Sequence[Kind], entity: str, per_entity: Mapping[str, list[Need]], copyable: Copyable
 ) -> Iterator[View]:
     """Homes that keep the children of the trees that needs ask for; every union of roles asked for together."""
     needs = per_entity[entity]
@@ -39,9 +39,14 @@ def embedding_homes(
             copies |= {text for text in need.wants if copyable(entity, text)}
     parts = tuple(Part(column) for column in here.key)
     asked = asked_orders(model, entity, needs)
-    for kind in own:
-        for roles in sets if kind.embeds else ():
+    by_key = (need for need in needs if _fixes_key(here.key, need))
+    alone = dict.fromkeys((tree.role,) for need in by_key for tree in need.trees if "." not in tree.role)
+    for kind in kinds:
+        # A family is found by its parent's key.
+        for roles in alone if kind.families else sets:
             orders = [_child_orders(model, kind, entity, role, per_entity) for role in roles]
+            if kind.families:
+                orders = [_directed(orders[0], asked.get(roles[0], {}))]
             computed = {text for text in copies if text in here.columns}
             held = [set(), copies] if computed in (set(), copies) else [set(), computed, copies]
             for sorts in islice(product(*orders), MOST_ORDERS):
@@ -80,6 +85,17 @@ def _child_orders(
         order = [str(path) for path in paths if not path.roles and _always_there(model, role.entity, path)]
         found[tuple(Part(column) for column in dict.fromkeys((*order, *rest)))] = None
     return list(found)
+
+
+def _fixes_key(key: tuple[str, ...], need: Need) -> bool:
+    return set(key) <= {str(c.path) for c in need.given if c.op in ("=", "in") and c.cut is None}
+
+
+def _directed(orders: list[tuple[Part, ...]], asked: Orders) -> list[tuple[Part, ...]]:
+    """The orders, with those downwards that the first children are wanted in: reads begin with the parent."""
+    found = dict.fromkeys(asked)
+    columns = {tuple(part.path for part in sort) for sort in asked}
+    return [*found, *(sort for sort in orders if tuple(part.path for part in sort) not in columns)]
 
 
 def _always_there(model: Model, entity: str, path: Path) -> bool:

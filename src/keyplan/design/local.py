@@ -24,13 +24,13 @@ def bases_of(model: Model, kinds: Mapping[str, Kind], local: View, views: Iterab
     """The homes over whose entries a local view can be kept, whole rows under the same partition; and the embeds over
     whose rows one inside can be kept, in the order that its key ends with."""
     if kinds[local.kind].inside:
-        return list(_embeds(model, local, views))
+        return list(_embeds(model, kinds, local, views))
     same = (base for base, partition in _homes(model, kinds, local.entity, views) if partition == local.partition)
     return list(same)
 
 
-def _embeds(model: Model, inside: View, views: Iterable[View]) -> Iterator[Base]:
-    for view in views:
+def _embeds(model: Model, kinds: Mapping[str, Kind], inside: View, views: Iterable[View]) -> Iterator[Base]:
+    for view in (view for view in views if kinds[view.kind].one_value):
         for embed in view.embeds:
             if embed.entity == inside.entity and inside.entity in homes_inside(model, view):
                 key = (*child_view(model, view, (embed.role,)).partition, *embed.sort)

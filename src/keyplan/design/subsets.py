@@ -19,6 +19,7 @@ from keyplan.design.statistics import Statistics
 from keyplan.model.entity import Role
 from keyplan.model.model import Model
 from keyplan.model.pattern import Condition, Order, Outer, Path, Select
+from keyplan.plan.children import is_kept_order, total_order
 from keyplan.plan.view import Embed, Part
 
 Orders = Mapping[tuple[Part, ...], int]
@@ -46,7 +47,7 @@ def subset_sort(model: Model, entity: str, name: str, select: Select) -> tuple[P
         return None
     columns = child.columns
     parts = []
-    for term in _total(child.key, select.order):
+    for term in total_order(child.key, select.order):
         if term.path.roles or not is_keyable(model, role.entity, term.path):
             return None
         column = columns[term.path.column]
@@ -55,13 +56,6 @@ def subset_sort(model: Model, entity: str, name: str, select: Select) -> tuple[P
         if column.name not in role.columns:
             parts.append(Part(column.name, descending=term.descending))
     return tuple(parts) or None  # a reference that is the whole key leads from one child at most
-
-
-def _total(key: tuple[str, ...], order: tuple[Order, ...]) -> tuple[Order, ...]:
-    """An order with its ties broken by the key, in the direction of its last term."""
-    named = {str(term.path) for term in order}
-    down = order[-1].descending if order else False
-    return (*order, *(Order(Path((), column), down) for column in key if column not in named))
 
 
 def first_children(
@@ -118,13 +112,9 @@ def serves(model: Model, entity: str, embed: Embed, select: Select) -> bool:
     if select.limit is None or select.limit > embed.limit:
         return False
     role = model.entities[entity].roles[embed.role]
-    order = _total(model.entities[role.entity].key, select.order)
-    wanted_sort = [(str(term.path), term.descending) for term in order if str(term.path) not in role.columns]
     held = set(model.entities[role.entity].stored) - set(embed.holds)
     references = {c for name in select.roles for c in model.entities[role.entity].roles[name].columns}
-    return wanted_sort == [(part.path, part.descending) for part in embed.sort] and held.isdisjoint(
-        {*select.columns, *references}
-    )
+    return is_kept_order(model, entity, embed, select) and held.isdisjoint({*select.columns, *references})
 
 
 def refill_need(model: Model, entity: str, embed: Embed) -> Need:

@@ -29,6 +29,7 @@ from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Condition, Outer, Select
+from keyplan.plan.children import first_of
 from keyplan.plan.view import Embed, View
 from keyplan.units import format_about, format_bytes
 
@@ -268,6 +269,9 @@ class Ways:
         along, fetched = children
         if document is not None:
             facts = replace(facts, embeds=self.facts[document.name].embeds)
+        first = self._first_along(view, along) if kind.families else None
+        if kind.families and first is None:
+            facts = _of_whole_sets(facts, along)
         work = Work(
             view,
             facts,
@@ -286,6 +290,7 @@ class Ways:
             rounds_of_a_walk(found.most_buckets) if found.walks and need.limit is not None else 1.0,
             float(need.limit) if need.limit and found.ordered and found.filter and not found.get else 0.0,
             _fixed(found) if need.limit is None else 0,
+            first,
         )
         extras = tuple(self._soon(need, extra) for extra in (*lacking, *fetched))
         beside = document.name if document is not None else ""
@@ -420,6 +425,16 @@ class Ways:
             extras.extend(under)
         return along, extras
 
+    def _first_along(self, view: View, along: Mapping[str, Select]) -> float | None:
+        """How many children are read with each row where they come in the order that they are wanted in; None: all."""
+        if not along:
+            return None
+        (role,) = along
+        embed = view.embed_at((role,))
+        assert embed is not None
+        first = first_of(self.model, view.entity, embed, along[role])
+        return None if first is None else float(first)
+
     def _if_more(self, entity: str, embed: Embed, apart: Extra) -> Extra:
         """Children that are fetched only for rows with which as many came along as are kept with any."""
         chance = chance_of_more(self.statistics, entity, embed)
@@ -505,6 +520,16 @@ def _fixed(found: Match) -> int:
     """How many parts of a key are given, if nothing else is asked of it."""
     plain = not found.get and all(one.op in ("=", "in") and one.cut is None for one in found.given)
     return len({str(one.path) for one in found.given}) if plain else 0
+
+
+def _of_whole_sets(facts: ViewFacts, along: Mapping[str, Select]) -> ViewFacts:
+    """The facts for reads of which only some children are wanted, but all have to be read: larger sets more often."""
+    embeds = dict(facts.embeds)
+    for role in (role for role, select in along.items() if select.limit is not None):
+        about = embeds[role]
+        wide = sqrt(about.most_per_parent / max(1.0, about.per_parent))
+        embeds[role] = replace(about, per_parent=about.per_parent * min(MOST_BIAS, max(SIZE_BIAS, wide)))
+    return replace(facts, embeds=embeds)
 
 
 def read_cost(costs: CostModel, work: Work) -> Cost:

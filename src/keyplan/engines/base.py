@@ -250,6 +250,10 @@ class Kind:
     one_value: bool = False
     """An entry and the rows that it embeds are one value, a document: written together they are one change, and the
     engine keeps no index of the embedded rows alone."""
+    families: bool = False
+    """With `embeds`: only for rows and their children beside them, each an entry of its own, one after the other under
+    the parent's key. Other views of ours are of other kinds. One read brings a row with its children, and no more of
+    these than are wanted where they are kept in the order in which they are."""
     packs: bool = False
     """All entries of a partition can be one stored value (`View.packed`): the readings of a sensor in an hour as one
     document. Every read has to fix the whole partition, `partitioned` or not.

@@ -122,6 +122,8 @@ class Work:
     fixed: int = 0
     """Of the key just so many parts are given, each one value, and all entries under them are wanted: an engine may
     look up several such values by one request. 0: there is a range, or a limit."""
+    along_first: float | None = None
+    """Only so many of each entry's rows along are read, the first ones in their order (kinds with `families`)."""
 
     def of(self, requests: float) -> Work:
         """The same with another number of requests; `replace` takes longer, and this is done thousands of times."""

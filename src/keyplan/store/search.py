@@ -17,6 +17,7 @@ from keyplan.errors import DesignError
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
 from keyplan.model.pattern import Order, Outer
+from keyplan.plan.children import is_kept_order
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Search
 from keyplan.plan.view import View
@@ -349,9 +350,7 @@ def _families(
         step = model.entities[entity].roles[role]
         embed = view.embed_at((*search.at, role))
         assert embed is not None
-        order = total(model.entities[step.entity], select.order)
-        wanted = [(str(term.path), term.descending) for term in order if str(term.path) not in step.columns]
-        if wanted == [(part.path, part.descending) for part in embed.sort]:
-            order = ()
+        kept = is_kept_order(model, entity, embed, select)
+        order = () if kept else total(model.entities[step.entity], select.order)
         if order or select.limit is not None:
             yield role, order, select.limit

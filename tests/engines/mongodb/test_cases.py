@@ -28,7 +28,15 @@ def designed(name: str, *changes: tuple[str, str]) -> tuple[Model, Design]:
 
 def embedded(design: Design, entity: str) -> bool:
     """Whether the rows of an entity live inside their parents' documents."""
-    return bool(design.homes[entity][1])
+    view, at = design.homes[entity]
+    return bool(at) and design.views[view].kind != "shared"
+
+
+def beside(design: Design, entity: str) -> list[str]:
+    """How rows of an entity are sorted behind their parents, in whose collection they are; nothing if they are not."""
+    view, at = design.homes[entity]
+    shared = design.views[view].kind == "shared" and bool(at)
+    return [str(part) for part in design.views[view].embeds[0].sort] if shared else []
 
 
 def copies(design: Design, entity: str) -> set[str]:
@@ -92,6 +100,7 @@ def test_more_items_than_an_array_should_have_are_documents_of_their_own() -> No
     assert "reading 'Item' takes" in design.unserved["order_page"].reason  # not: there is nothing but a scan
     popular = (POPULAR[0], "rate: 1k/s\n    p99: 100ms")
     _, design = designed("shop", ("as items, max 40 ", "as items, max 5000 "), popular)
+    assert not beside(design, "Item")
     assert [str(embed) for embed in design.views[design.homes["Order"][0]].embeds] == ["first 50 items"]
     allowed = ("name: shop", "name: shop\ntargets: { mongodb: { array_elements: 10000, document_bytes: 8MB } }")
     _, design = designed("shop", ("as items, max 40 ", "as items, max 5000 "), allowed)
@@ -255,27 +264,33 @@ writes:
 """
 
 
-def replies_are_embedded(
+def thread(
     *, replies: str = "50M", bound: str = ", max 200", size: int = 100, reads: str = "100/s", writes: str = "10/s"
-) -> bool:
+) -> Design:
     text = THREADS.format(replies=replies, bound=bound, size=size, reads=reads, writes=writes)
-    return embedded(keyplan.design(keyplan.parse_model(text), "mongodb"), "Reply")
+    return keyplan.design(keyplan.parse_model(text), "mongodb")
+
+
+def replies_are_embedded(**figures: Any) -> bool:
+    return embedded(thread(**figures), "Reply")
 
 
 def test_what_is_read_together_is_kept_together() -> None:
     assert replies_are_embedded()
 
 
-def test_what_is_written_far_more_often_than_read_is_kept_apart() -> None:
-    """A reply that is added to an array rewrites all of it."""
-    assert not replies_are_embedded(reads="1/s", writes="1k/s")
+def test_what_is_written_far_more_often_than_read_is_a_document_of_its_own() -> None:
+    """A reply that is added to an array rewrites all of it; behind its thread it is found with it all the same."""
+    often = thread(reads="1/s", writes="1k/s")
+    assert not embedded(often, "Reply")
+    assert beside(often, "Reply") == ["number"]
 
 
 def test_what_has_no_bound_is_kept_apart() -> None:
     assert not replies_are_embedded(bound="")
 
 
-def test_what_would_be_a_large_document_is_kept_apart() -> None:
+def test_what_would_be_a_large_document_is_several() -> None:
     assert not replies_are_embedded(size=20_000)
 
 
@@ -320,7 +335,9 @@ def journal(
     given = {"comments": comments, "most": most, "size": size, "reads": reads, "writes": writes, "ttl": ttl}
     model = keyplan.parse_model(JOURNAL.format(targets=targets, **given))
     design = keyplan.design(model, "mongodb")
-    return [str(embed) for embed in design.views[design.homes["Post"][0]].embeds], requests(design, "post")
+    view = design.views[design.homes["Post"][0]]
+    kept = [f"{embed} behind it" if view.kind == "shared" else str(embed) for embed in view.embeds]
+    return kept, requests(design, "post")
 
 
 def test_comments_are_in_the_document_of_their_post_as_far_as_nearly_every_post_goes() -> None:
@@ -346,8 +363,78 @@ def test_comments_are_apart_if_all_posts_have_very_many() -> None:
     [{"reads": "1/s", "writes": "50/s"}, {"size": 60_000}, {"ttl": "ttl: 365d"}],
     ids=["rarely read", "large", "expiring"],
 )
-def test_comments_are_apart_when_that_is_better(changes: dict[str, Any]) -> None:
-    assert journal(**changes)[0] == []
+def test_comments_are_documents_behind_their_post_when_that_is_better(changes: dict[str, Any]) -> None:
+    assert journal(**changes)[0] == ["comments behind it"]
+
+
+# rows and their children in one collection
+
+TALK = """
+keyplan: 1
+name: talk
+{targets}
+entities:
+  Post: {{ count: 1M, fields: {{ post_id: "ulid, key", title: string(60) }} }}
+  Comment:
+    count: 100M
+    {ttl}
+    fields:
+      comment_id: ulid, key
+      post: Post, as comments
+      body: text(200)
+      created_at: timestamp, now
+patterns:
+  post:
+    find: Post
+    where: {by} = :{by}
+    with: {{ comments: {{ order: {order}, limit: 200 }} }}
+    rate: {reads}
+writes:
+  publish: {{ create: Post, rate: 100/day }}
+  comment: {{ create: Comment, rate: {writes} }}
+  erase: {{ delete: Comment, where: "comment_id = :comment_id", rate: {erases} }}
+"""
+
+
+def talk(
+    *,
+    by: str = "post_id",
+    order: str = "created_at desc",
+    reads: str = "500/s",
+    writes: str = "800/s",
+    erases: str = "100/day",
+    ttl: str = "",
+    targets: str = "",
+) -> tuple[list[str], str, float]:
+    """How comments stand behind their posts, what posts have of them in their documents, and what a post takes."""
+    given = {"by": by, "order": order, "reads": reads, "writes": writes, "erases": erases}
+    design = keyplan.design(keyplan.parse_model(TALK.format(ttl=ttl, targets=targets, **given)), "mongodb")
+    view = design.views[design.homes["Post"][0]]
+    inside = [str(embed) for embed in view.embeds if view.kind != "shared"]
+    return beside(design, "Comment"), ", ".join(inside), requests(design, "post")
+
+
+def test_comments_that_come_all_the_time_stand_behind_their_post_in_the_order_they_are_wanted_in() -> None:
+    """200 of them in an array would be sorted at each comment; in a collection of their own they were a second find."""
+    assert talk() == (["created_at desc", "comment_id desc"], "", 1)
+    assert talk(order="created_at") == (["created_at", "comment_id"], "", 1)
+
+
+def test_comments_are_in_the_document_of_their_post_if_few_come() -> None:
+    assert talk(writes="5/s") == ([], "first 200 comments", 1)
+    short = talk(writes="5/s", targets="targets: { mongodb: { array_elements: 50 } }")
+    assert short == (["created_at desc", "comment_id desc"], "", 1)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"erases": "700/s"}, {"reads": "1/h"}, {"by": "title"}, {"ttl": "ttl: 365d"}],
+    ids=["found by their own key", "rarely read", "not by the key of the post", "expiring"],
+)
+def test_comments_have_a_collection_of_their_own_when_that_is_better(changes: dict[str, Any]) -> None:
+    """A comment behind its post is found by its own key through an index, which leads to its `_id`; and of those that
+    expire, the first 200 may be out of date."""
+    assert talk(**changes) == ([], "", 2)
 
 
 def test_fewer_comments_are_in_the_document_if_they_are_large_or_arrays_are_to_be_short() -> None:

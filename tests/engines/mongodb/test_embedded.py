@@ -24,8 +24,12 @@ from tests.strategies.programs import programs
 EXAMPLES = max(10, int(os.environ.get("KEYPLAN_PROGRAMS", "300")) // 5)
 
 
+def has_arrays(view: View) -> bool:
+    return bool(view.embeds) and view.kind == "collection"
+
+
 def is_cheap(view: View) -> bool:
-    return bool(view.embeds) or view.kind == "elements"
+    return has_arrays(view) or view.kind == "elements"
 
 
 @pytest.fixture
@@ -39,8 +43,8 @@ def everything_embedded(monkeypatch: pytest.MonkeyPatch) -> None:
             usual = getattr(costs, name)
             setattr(costs, name, lambda work, usual=usual: Cost(1e-9) if is_cheap(work.view) else usual(work))
         fit, keep = costs.fit, costs.keep
-        costs.fit = lambda view, facts: view if view.embeds else fit(view, facts)
-        costs.keep = lambda view, facts: 0.0 if view.embeds else keep(view, facts)
+        costs.fit = lambda view, facts: view if has_arrays(view) else fit(view, facts)
+        costs.keep = lambda view, facts: 0.0 if has_arrays(view) else keep(view, facts)
         return costs
 
     monkeypatch.setattr(cost, "cost_model", cheap)

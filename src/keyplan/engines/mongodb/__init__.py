@@ -25,6 +25,8 @@ KINDS = {
         subsets=True,
         measures=("count", "sum", "min", "max"),
     ),
+    # A collection that rows of one entity share with their children, documents of their own behind their parent's.
+    "shared": Kind("shared", embeds=True, families=True),
     "elements": Kind("elements", kept_by_engine=True, holds_all=True, inside=True),
     "index": Kind("index", kept_by_engine=True, holds_all=True, copies=True, partitioned=False, unique=True),
     # An index over the words of texts, which the documents carry as an array that we make.

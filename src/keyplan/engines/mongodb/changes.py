@@ -89,6 +89,7 @@ def signature(place: Place) -> str:
         for child in place.children.values()
     )
     told = [parts, slots, inside, *([sorted(place.words.items())] if place.words else [])]
+    told += [[place.tag, *map(signature, place.beside.values())]] if place.tag else []
     told += [[place.array, place.own]] if place.packed else []
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
 
@@ -126,7 +127,8 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
 def index_definitions(place: Place) -> dict[str, Document]:
     """The indexes of a collection, by name, as `createIndexes` takes them."""
     found: dict[str, Document] = {}
-    for index in (*place.indexes, *([place.order] if place.order else [])):
+    own = (index for one in place.together for index in one.indexes)
+    for index in (*own, *([place.order] if place.order else [])):
         found[index.name] = index_definition(index)
     expiry = expiry_index(place)
     if expiry is not None:

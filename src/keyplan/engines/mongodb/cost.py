@@ -20,6 +20,8 @@ from keyplan.plan.view import View
 
 OPTIONS = ("array_elements", "coefficients", "document_bytes", "latencies", "packed_bytes")
 """What a model may say under `targets: mongodb:`."""
+DOCUMENTS = ("collection", "shared")
+"""The kinds of views whose entries are documents, or stand in them."""
 SCAN_ROWS = 5_000
 """A collection of at most so many documents may be read whole for a pattern: some 10 ms."""
 
@@ -91,6 +93,8 @@ class MongoCosts(CostModel):
         prices = vars(self.coefficients)
         micros = sum(prices[name] * amount for name, amount in amounts.items())
         trips = 1.0 if work.get else max(1.0, ceil(work.most_entries / CHUNK))
+        if work.view.kind == "shared" and work.along:
+            trips = max(1.0, ceil(worst["document"] / max(1.0, work.requests) / CHUNK))
         if work.view.packed:
             trips = max(1.0, ceil(min(work.requests, BATCH) / PACKED_CHUNK))
         p99 = self.latencies.find_ms * trips + worst.get("byte", 0.0) / MB * self.latencies.ms_per_mb
@@ -122,7 +126,7 @@ class MongoCosts(CostModel):
         return Cost(self.coefficients.transaction / 1000)
 
     def keep(self, view: View, facts: ViewFacts) -> float:
-        each = entry_bytes(view, facts) if view.kind != "collection" else document_bytes(view, facts)
+        each = document_bytes(view, facts) if view.kind in DOCUMENTS else entry_bytes(view, facts)
         count = facts.partitions if view.packed else facts.rows
         return (count * each + facts.carried_bytes) / 1e9 * self.coefficients.keep_gb_ms
 
@@ -141,7 +145,7 @@ class MongoCosts(CostModel):
             indexes = [view.name for view in views if view.kind in kinds and view.entity == name]
             if len(indexes) > LIMITS.indexes - 2:
                 rows.append(LinearRow(dict.fromkeys(indexes, 1.0), high=float(LIMITS.indexes - 2)))
-            embedding = [view.name for view in views if any(embed.entity == name for embed in view.embeds)]
+            embedding = [view.name for view in views if view.kind != "shared" and _has_children(view, name)]
             embedding += [view.name for view in views if view.packed and view.entity == name]
             own = dict.fromkeys((view.name for view in views if self._is_own(view, name)), -1.0)
             rows += [LinearRow({index: 1.0, other: 1.0, **own}, high=1.0) for index in indexes for other in embedding]
@@ -149,6 +153,13 @@ class MongoCosts(CostModel):
             # Indexes are over one of them, through which the children come along.
             documents = [view.name for view in views if view.entity == name and view.embeds]
             rows.append(LinearRow(dict.fromkeys(documents, 1.0), high=1.0))
+        for name in dict.fromkeys(view.embeds[0].entity for view in views if view.kind == "shared"):
+            # Indexes of children are over their documents, which stand in one collection.
+            beside = [view.name for view in views if view.kind == "shared" and _has_children(view, name)]
+            inside = [view.name for view in views if view.kind != "shared" and _has_children(view, name)]
+            inside += [view.name for view in views if view.packed and view.entity == name]
+            rows.append(LinearRow(dict.fromkeys(beside, 1.0), high=1.0))
+            rows += [LinearRow({**dict.fromkeys(beside, 1.0), other: 1.0}, high=1.0) for other in inside]
         return Couplings(rows=rows)
 
     def _is_own(self, view: View, entity: str) -> bool:
@@ -160,8 +171,13 @@ class MongoCosts(CostModel):
 
     def warnings(self, view: View, facts: ViewFacts) -> Sequence[str]:
         """Arrays that are long on average: the rare long one is what `max` and the targets are for."""
-        many = {chain: embed.per_parent for chain, embed in facts.embeds.items() if embed.per_parent >= 250}
+        inside = {} if view.kind == "shared" else facts.embeds
+        many = {chain: embed.per_parent for chain, embed in inside.items() if embed.per_parent >= 250}
         return [f"'{view.name}' embeds {count:.0f} '{chain}' on average" for chain, count in many.items()]
+
+
+def _has_children(view: View, entity: str) -> bool:
+    return any(embed.entity == entity for embed in view.embeds)
 
 
 def examined(work: Work, together: float = 1.0, *, most: bool = False) -> dict[str, float]:
@@ -173,6 +189,8 @@ def examined(work: Work, together: float = 1.0, *, most: bool = False) -> dict[s
     if view.packed:
         return _packed_read(work, most=most)
     per_request = work.most_entries if most else work.entries
+    if view.kind == "shared":
+        return _shared_read(work, per_request, most=most)
     if work.at:
         # Rows inside documents: each request brings one document, or what its array has of them.
         entries = per_request * work.requests
@@ -203,7 +221,24 @@ def examined(work: Work, together: float = 1.0, *, most: bool = False) -> dict[s
 
 def _is_batched(work: Work) -> bool:
     """Whether one find looks up several keys, or all documents under several values of an index's first field."""
-    return work.get or (work.fixed == 1 and work.view.kind in ("collection", "index"))
+    return work.get or (work.fixed == 1 and work.view.kind in ("collection", "index", "shared"))
+
+
+def _shared_read(work: Work, per_request: float, *, most: bool) -> dict[str, float]:
+    """Rows or children by their `_id`s; or each row and its children behind it, by a range of `_id`s."""
+    commands = max(1.0, ceil(work.requests / BATCH)) if _is_batched(work) and not work.along else work.requests
+    found = {"command": commands, "seek": max(0.0, work.requests - commands)}
+    entries = per_request * work.requests
+    size = entries * (work.taken_bytes or work.entry_bytes)
+    for role in work.along:
+        embed = work.facts.embeds[role]
+        many = embed.most_per_parent if most else embed.per_parent
+        behind = (many if work.along_first is None else min(many, work.along_first)) * work.requests
+        entries += behind
+        size += behind * entry_bytes(work.view, work.facts, (role,))
+    if not work.get or work.along:
+        found |= {"plan": commands, "key": entries}
+    return {**found, "document": entries, "byte": size}
 
 
 def _packed_read(work: Work, *, most: bool) -> dict[str, float]:
@@ -220,7 +255,7 @@ def _packed_read(work: Work, *, most: bool) -> dict[str, float]:
 def written(work: TouchWork) -> dict[str, float]:
     """What one view's part of a write does on the server, in units of the coefficients."""
     view, facts = work.view, work.facts
-    if view.kind != "collection":
+    if view.kind not in DOCUMENTS:
         found = {"index_entry": work.puts + 2 * work.moves + work.deletes}
         copies = sum(size for path, size in facts.value_bytes.items() if "." in path)
         if copies and view.kind != "elements":  # which have their owner's fields from its document
@@ -236,7 +271,7 @@ def written(work: TouchWork) -> dict[str, float]:
     changed = work.puts + work.patches + 2 * work.moves + work.deletes + work.adds + work.checks
     if work.inside:
         return {"rewrite": changed * work.entry_bytes, "element": changed}
-    if work.at:
+    if work.at and view.kind != "shared":
         size = document_bytes(view, facts)
         found = {
             "write": changed,
@@ -252,12 +287,14 @@ def written(work: TouchWork) -> dict[str, float]:
     new = work.puts + work.moves
     changed_in_place = work.patches + work.adds + work.checks
     gone = work.deletes + work.moves
+    shared = view.kind == "shared"
     return {
         "write": new + changed_in_place + gone,
         "insert": new,
         "update": changed_in_place + gone,
-        "rewrite": new * work.entry_bytes + changed_in_place * document_bytes(view, facts),
-        "element": changed_in_place * elements(facts),
+        "rewrite": new * work.entry_bytes
+        + changed_in_place * (entry_bytes(view, facts, work.at) if shared else document_bytes(view, facts)),
+        "element": 0.0 if shared else changed_in_place * elements(facts),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keyplan.engines.mongodb.layout import EXPIRES_FIELD, Place, layout
+from keyplan.engines.mongodb.layout import EXPIRES_FIELD, OF, Place, layout
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
@@ -17,7 +17,7 @@ def edit_words(model: Model, design: Design, touch: Touch) -> str:
         return ""
     name = f"db.{place.collection}"
     key = f"{{ _id: {_id(place)} }}"
-    if touch.at:
+    if place.array and touch.at:
         return _element(place, name, key, touch.edit)
     if place.packed:
         return _packed(place, name, key, touch.edit)
@@ -77,10 +77,12 @@ def _first(place: Place, edit: str) -> str:
 
 def _id(place: Place) -> str:
     slots = place.root_key
-    if len(slots) == 1:
+    if len(slots) == 1 and not place.tag:
         return f":{slots[0].path}"
-    parts = ", ".join(f"{slot.field.partition('.')[2]}: :{slot.path}" for slot in slots)
-    return f"{{ {parts} }}"
+    parts = [f"{slot.field.partition('.')[2]}: :{slot.path}" for slot in slots]
+    if place.tag:
+        parts.insert(place.shared, f'{OF}: "{place.tag}"')
+    return f"{{ {', '.join(parts)} }}"
 
 
 def _fields(place: Place) -> str:

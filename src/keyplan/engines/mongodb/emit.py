@@ -53,7 +53,7 @@ def _mongosh(model: Model, design: Design) -> str:
         name = json.dumps(place.collection)
         options, indexes = creations(place)
         lines = [_comment(design, place.view.name), f"db.createCollection({name}, {script(options)});"]
-        views = {index.name: index.view.name for index in place.indexes}
+        views = {index.name: index.view.name for one in place.together for index in one.indexes}
         for key, more in indexes:
             lines.append(_comment(design, views.get(more["name"], "")))
             lines.append(f"db.getCollection({name}).createIndex({script(key)}, {script(more)});")

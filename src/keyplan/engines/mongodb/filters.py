@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keyplan.engines.base import Span
-from keyplan.engines.mongodb.layout import KeyPart
+from keyplan.engines.mongodb.layout import KeyPart, Place
 from keyplan.engines.mongodb.values import ID, TOP, Document, tuple_encoder
 
 Term = tuple[str, str, Any]
@@ -195,3 +195,27 @@ class IdFilter(FieldFilter):
         elif values and not span.starts:
             terms.append((ID, "$lt", self._above(values)))
         return self.completed(conjunction(terms))
+
+
+class SharedFilter(IdFilter):
+    """Spans over the `_id`s of one sort of documents in a shared collection; they begin with the parent's whole key."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place.parts, {})
+        assert place.id_tag is not None
+        self._first, self._of, self._tag = place.id_tag
+        self._only = place.only_these
+        self._backwards = place.backwards
+
+    def _document(self, values: Sequence[Any]) -> Document:
+        first, rest = values[: self._first], values[self._first :]
+        found = dict(zip(self.names, first, strict=False))
+        return {**found, self._of: self._tag, **dict(zip(self.names[self._first :], rest, strict=False))}
+
+    def span(self, span: Span) -> Document:
+        if not span.partition and not span.prefix:
+            return dict(self._only)  # all of them
+        if self._backwards:
+            low, low_open, high, high_open = span.high, span.high_open, span.low, span.low_open
+            span = Span(span.partition, span.prefix, low, low_open, high, high_open, span.starts)
+        return super().span(span)

@@ -21,6 +21,8 @@ FIELD_BYTES = 2
 ELEMENT_BYTES = 9
 """BSON: an element of an array has its type, its number as text, and a length and an end of its own."""
 DOCUMENT_BYTES = 5
+SHARED_BYTES = 2 * DOCUMENT_BYTES + 20
+"""A document in a shared collection: its `_id` is one as well, and says of which entity it is."""
 ENTRY_BYTES = 8
 """What an index entry has besides its values: the record's number and WiredTiger's cell."""
 
@@ -42,6 +44,9 @@ def values_bytes(values: Mapping[str, float]) -> float:
 
 def entry_bytes(view: View, facts: ViewFacts, at: tuple[str, ...] = ()) -> float:
     """The average size of a document without its embedded rows, of one of these, or of an index entry."""
+    if view.kind == "shared":
+        values = facts.embeds[".".join(at)].value_bytes if at else facts.value_bytes
+        return values_bytes(values) + SHARED_BYTES
     if at:
         return values_bytes(facts.embeds[".".join(at)].value_bytes) + ELEMENT_BYTES
     if view.packed:
@@ -81,6 +86,8 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
         return Rejection(f"a key has at most {LIMITS.index_fields} fields")
     if view.kind == "elements":
         return _elements(model, view)
+    if view.kind == "shared":
+        return _shared(model, view, facts)
     if view.kind != "collection":
         return _index(model, view)
     here = model.entities[view.entity]
@@ -172,6 +179,26 @@ def _embedding(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     wanted = target(model, "document_bytes", LIMITS.target_bytes)
     if largest > wanted:
         return Rejection(f"the largest document has {largest:.3g} B, and {wanted:.3g} B is the most wanted")
+    return view
+
+
+def _shared(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
+    """A row and its children are found one after the other by the `_id`, which is sorted upwards or read backwards."""
+    here = model.entities[view.entity]
+    if len(view.embeds) != 1 or {part.path for part in view.parts} != set(here.key):
+        return Rejection("a collection is shared by rows under their key and by the rows of one role")
+    (embed,) = view.embeds
+    if embed.entity == view.entity or embed.embeds or embed.limit is not None or not embed.sort:
+        return Rejection("a collection is shared by rows of two entities, all of them")
+    if len({part.descending for part in embed.sort}) > 1:
+        return Rejection("an '_id' is sorted in one direction")
+    if not set(model.entities[embed.entity].stored) <= set(embed.holds):
+        return Rejection("a collection is shared by whole rows")
+    if len(view.parts) + len(embed.sort) >= LIMITS.index_fields:
+        return Rejection(f"a key has at most {LIMITS.index_fields} fields")
+    size = max(entry_bytes(view, facts), entry_bytes(view, facts, (embed.role,)))
+    if size > LIMITS.document_bytes:
+        return Rejection(f"a document of {size:.0f} B is over the limit of {LIMITS.document_bytes} B")
     return view
 
 

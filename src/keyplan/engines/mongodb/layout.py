@@ -14,6 +14,11 @@ A packed view has a document per partition instead: its `_id` is made of the par
 `rows` has an element per entry, without what the `_id` says already. `_expires` then stands in the elements and, not
 before that of any of them, in the document, which the server deletes when its last entry has expired.
 
+A shared collection has documents of two entities: rows, and the children of one role beside them. Every `_id` there is
+a document that begins with the parent's key, and goes on with `of`, which says what the document is. A child's goes on
+with its place among its siblings, so that a range of `_id`s is a row with its children, in the order of these. The
+parent's `of` begins with `!` or, where its children are read backwards, with `~`, so that reads begin with it.
+
 A child row may be there before its parent, or outlive it. Then its document has no row of the parent: the field
 `Place.presence` tells, which every row of the parent has.
 """
@@ -44,6 +49,8 @@ EXPIRES_FIELD = "_expires"
 ROWS = "rows"
 """The array of a packed view's document."""
 ID_INDEX = "_id_"
+OF = "of"
+"""The field of a shared collection's `_id`s that says what the document is."""
 RECORD_COLLECTION = "keyplan_design"
 
 _OURS = {ID, HERE, TOUCHED, EXPIRES_FIELD}
@@ -82,6 +89,13 @@ class Place:
     owner: str = ""
     """An embed: the reference by which its rows know the row whose document they are in."""
     children: dict[str, Place] = field(default_factory=dict)
+    beside: dict[str, Place] = field(default_factory=dict)
+    """A shared collection's rows: their children, documents of their own."""
+    tag: str = ""
+    """In a shared collection: what its documents have as `of`, behind the `shared` first parts of the `_id`."""
+    shared: int = 0
+    backwards: bool = False
+    """Children beside their parent that are sorted downwards: the collection is read backwards for them."""
     presence: str = ""
     """With children: the field that every row has."""
     extends: dict[str, str] = field(default_factory=dict)
@@ -100,6 +114,21 @@ class Place:
     @property
     def key(self) -> tuple[Slot, ...]:
         return tuple(part.slot for part in self.parts)
+
+    @property
+    def id_tag(self) -> tuple[int, str, str] | None:
+        """Where an `_id` says what its document is, under which name, and how; None if it need not."""
+        return (self.shared, OF, self.tag) if self.tag else None
+
+    @property
+    def only_these(self) -> dict[str, Any]:
+        """The condition on documents that they are this place's, where others are in the same collection."""
+        return {f"{ID}.{OF}": {"$eq": self.tag}} if self.tag else {}
+
+    @property
+    def together(self) -> tuple[Place, ...]:
+        """The places whose documents are in the collection."""
+        return (self, *self.beside.values())
 
     @property
     def own_key(self) -> tuple[Slot, ...]:
@@ -177,7 +206,7 @@ class Layout:
 
     @property
     def collections(self) -> list[Place]:
-        """The places that are whole documents."""
+        """A place per collection, of whole documents; others may be `beside` it."""
         return [place for place in self.places.values() if not place.at]
 
 
@@ -202,7 +231,7 @@ def arrange(
     for view, structure in listed:
         if view.base:
             base = places[view.base, _base_at(views, homes, view)]
-            made = _over_elements(view, structure, base, places) if base.at else _index(model, view, structure, base)
+            made = _over_elements(view, structure, base, places) if base.array else _index(model, view, structure, base)
             base = made.place
             same = next((one for one in base.indexes if one.is_like(made)), None)
             if same is not None:  # two views that come to one index: MongoDB has it once
@@ -272,6 +301,8 @@ def _packed(model: Model, view: View, name: str) -> Place:
 def _collection(model: Model, view: View, name: str) -> list[Place]:
     if view.packed:
         return [_packed(model, view, name)]
+    if view.kind == "shared":
+        return _shared(model, view, name)
     if view.embeds and view.measures:
         raise UnsupportedError(f"view '{view.name}': groups embed nothing")
     inner, outer = FieldNames(), FieldNames(embed.role for embed in view.embeds)
@@ -313,6 +344,37 @@ def _collection(model: Model, view: View, name: str) -> list[Place]:
         )
         place.presence = next(always, HERE)
     return [place, *(_embed(model, place, embed, outer) for embed in view.embeds)]
+
+
+def _shared(model: Model, view: View, name: str) -> list[Place]:
+    """Rows, and behind each of them those of one role, as documents of one collection."""
+    if len(view.embeds) != 1 or view.measures or view.where or view.unique:
+        raise UnsupportedError(f"view '{view.name}': a collection is shared by rows and by those of one role")
+    (embed,) = view.embeds
+    if embed.embeds or embed.limit is not None or len({part.descending for part in embed.sort}) != 1:
+        raise UnsupportedError(f"view '{view.name}': children are beside their parent in one order, all of them")
+    role = model.entities[view.entity].roles[embed.role]
+    seen = dict(zip(model.entities[view.entity].key, role.columns, strict=True))
+    inner = FieldNames((OF,))
+    first = [(part.path, f"{ID}.{inner.of(part.path)}", part_type(model, view.entity, part)) for part in view.parts]
+    own = {path: Slot(path, where, type, nullable=False) for path, where, type in first}
+    common = {seen[path]: Slot(seen[path], where, type, nullable=False) for path, where, type in first}
+    rest = {part.path: f"{ID}.{inner.of(part.path)}" for part in embed.sort}
+    for part in embed.sort:
+        common[part.path] = Slot(part.path, rest[part.path], part_type(model, embed.entity, part), nullable=False)
+    backwards = embed.sort[0].descending
+    parent = Place(view, (), view.entity, name, tuple(map(KeyPart, own.values())), own)
+    parent.tag, parent.shared = f"{'~' if backwards else '!'}{view.entity}", len(own)
+    child = Place(view, (embed.role,), embed.entity, name, tuple(map(KeyPart, common.values())), common)
+    child.tag, child.shared, child.backwards = embed.entity, len(own), backwards
+    parent.beside[embed.role] = child
+    for place, holds in ((parent, view.holds), (child, embed.holds)):
+        names = FieldNames()
+        place.slots = {**place.slots}
+        for path in holds:
+            if path not in place.slots:
+                place.slots[path] = _slot(model, place.entity, path, names)
+    return [parent, child]
 
 
 def _slot(model: Model, entity: str, path: str, names: FieldNames) -> Slot:
@@ -369,6 +431,7 @@ def _index(model: Model, view: View, structure: Structure, place: Place) -> Inde
         partial[slot.field] = _condition(view, slot, condition)
     if place.presence:
         partial.setdefault(place.presence, {"$exists": True})
+    partial |= place.only_these
     return Index(view, structure.name, place, tuple(parts), partial, view.unique)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from keyplan.engines.mongodb.bounds import id_range
 from keyplan.engines.mongodb.filters import successor
-from keyplan.engines.mongodb.layout import Layout, Place, layout
+from keyplan.engines.mongodb.layout import OF, Layout, Place, layout
 from keyplan.engines.mongodb.script import Before, Parameter
 from keyplan.engines.mongodb.values import ID, Document, Slot, encoder
 from keyplan.model.entity import EXPIRES
@@ -75,6 +75,8 @@ class _Maker:
             self._match(outside)
             self.stages.append({"$unwind": f"${self.place.array}"})
             early = [c for c in early if c not in outside]
+        elif self.place.tag:
+            self.stages.append({"$match": self.place.only_these})
         elif self.root.presence:
             self.stages.append({"$match": {self.root.presence: {"$exists": True}}})
         self._match(early)
@@ -97,7 +99,7 @@ class _Maker:
         paths = paths.union(*(term_paths(compute.term) for compute in pattern.compute))
         stored = set(self.model.entities[pattern.entity].stored)
         for (view, at), place in self.places.places.items():
-            if at and place.entity == pattern.entity and stored <= set(place.slots):
+            if place.array and at and place.entity == pattern.entity and stored <= set(place.slots):
                 parent = self.model.entities[self.places.places[view, ()].entity].roles[at[-1]].field
                 if any(path.roles[:1] == (parent,) for path in paths):
                     return view, at
@@ -108,7 +110,7 @@ class _Maker:
 
     def _outer(self, path: Path) -> Path | None:
         """A path behind the parent that the rows are embedded in, as seen from the parent."""
-        if not self.place.at or not path.roles:
+        if not self.place.at or not self.place.array or not path.roles:
             return None
         role = self.model.entities[self.root.entity].roles[self.place.at[-1]]
         return Path(path.roles[1:], path.column) if path.roles[0] == role.field else None
@@ -154,7 +156,8 @@ class _Maker:
         entity = self.model.entity_at(self.pattern.entity, roles)
         view, at = self.design.homes[entity]
         if at:
-            raise _NoPipelineError(f"rows of '{entity}' are embedded; ask the store")
+            where = "embedded" if self.places.places[view, tuple(at)].array else "under another key"
+            raise _NoPipelineError(f"rows of '{entity}' are {where}; ask the store")
         target = self.places.places[view, ()]
         if target.packed:
             raise _NoPipelineError(f"rows of '{entity}' are packed; ask the store")
@@ -165,12 +168,13 @@ class _Maker:
         refer = dict(zip(self.model.entities[entity].key, role.columns, strict=True))
         local = [self._field(Path(roles[:-1], refer[part.slot.path])) for part in target.parts]
         name = self.joined[roles] = "_" + "_".join(roles)
-        if len(local) == 1:
+        if len(local) == 1 and not target.tag:
             look: Document = {"localField": local[0], "foreignField": ID}
         else:
             given = {f"k{number}": f"${each}" for number, each in enumerate(local)}
             names = [part.slot.field.partition(".")[2] for part in target.parts]
-            key = {each: f"$$k{number}" for number, each in enumerate(names)}
+            key: Document = {each: f"$$k{number}" for number, each in enumerate(names)}
+            key |= {OF: {"$literal": target.tag}} if target.tag else {}
             look = {"let": given, "pipeline": [{"$match": {"$expr": {"$eq": [f"${ID}", key]}}}]}
         self.stages.append({"$lookup": {"from": target.collection, **look, "as": name}})
         self.stages.append({"$unwind": {"path": f"${name}", "preserveNullAndEmptyArrays": True}})
@@ -193,7 +197,7 @@ class _Maker:
         for condition in conditions:
             test = self._test(condition)
             ((name, inner),) = test.items()
-            if len(parts) > 1 and name in parts and not set(inner) & set(keyed.get(name, {})):
+            if len(parts) > 1 and not self.place.tag and name in parts and not set(inner) & set(keyed.get(name, {})):
                 keyed[name] = {**keyed.get(name, {}), **inner}
             else:
                 tests.append(test)

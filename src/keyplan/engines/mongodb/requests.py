@@ -12,7 +12,8 @@ from typing import Any
 from keyplan.engines.base import Answer, Ask, Codec, Direct, Reader, Reply, Request, Row, Span
 from keyplan.engines.mongodb.elements import ElementReader
 from keyplan.engines.mongodb.embedded import EmbeddedReader
-from keyplan.engines.mongodb.filters import FieldFilter, IdFilter
+from keyplan.engines.mongodb.family_reads import FamilyReader
+from keyplan.engines.mongodb.filters import FieldFilter, IdFilter, SharedFilter
 from keyplan.engines.mongodb.layout import ID_INDEX, Index, Layout, Place, layout
 from keyplan.engines.mongodb.limits import BATCH
 from keyplan.engines.mongodb.operations import Find, Found, More
@@ -103,13 +104,16 @@ class MongoReader(Reader):
             self._hint = by_fields.name
             self._order = by_fields.keys
         else:
-            self._filter = (IdFilter if self._width > 1 else FieldFilter)(self._parts, always)
+            if place.tag:
+                self._filter = SharedFilter(place)
+            else:
+                self._filter = (IdFilter if self._width > 1 else FieldFilter)(self._parts, always)
             self._hint = ID_INDEX
             self._order = [(ID, 1)]
-        if search.descending:
+        if search.descending != (place.backwards and index is None):
             self._order = [(field, -way) for field, way in self._order]
         self._gets = index is None
-        self._id = id_encoder(place.key)
+        self._id = id_encoder(place.key, place.id_tag)
         self._by_id = by_fields is None
 
     # Asking
@@ -223,18 +227,22 @@ class MongoCodec(Codec):
     atomic_edits = None
 
     def __init__(self, model: Model, design: Design) -> None:
+        self._model = model
         self.layout: Layout = layout(model, design)
         self._writer = Writer(self.layout)
 
     def reader(self, search: Search) -> Reader:
         if search.at:
-            return EmbeddedReader(self.layout.places[search.view, search.at], search)
+            inner = self.layout.places[search.view, search.at]
+            return EmbeddedReader(inner, search) if inner.array else MongoReader(inner, None, search)
         index = self.layout.indexes.get(search.view)
         if index is not None and index.inner is not None:
             return ElementReader(index.inner, index, search)
         place = index.place if index is not None else self.layout.places[search.view, ()]
         if index is None and place.packed:
             return PackedReader(place, search)
+        if index is None and place.beside and search.along:
+            return FamilyReader(self._model, place, search)
         return MongoReader(place, index, search)
 
     def write(self, edits: Sequence[Edit]) -> Request:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from keyplan.engines.mongodb.layout import EXPIRES_FIELD, HERE, TOUCHED, Place
+from keyplan.engines.mongodb.layout import EXPIRES_FIELD, HERE, OF, TOUCHED, Place
 from keyplan.engines.mongodb.values import ID, Document, Slot, native
 
 
@@ -17,6 +17,14 @@ def document_schema(place: Place) -> Document:
     """The schema of a view's documents, by the types of the fields and whether they may be missing."""
     if place.packed:
         return _packed_schema(place)
+    if place.beside:
+        # What a document is, its `_id` says: it can be one of them only.
+        return {"bsonType": "object", "oneOf": [_own_schema(one) for one in place.together]}
+    return _own_schema(place)
+
+
+def _own_schema(place: Place) -> Document:
+    """The schema of one sort of documents."""
     properties: Document = {ID: _id_schema(place)}
     required = [ID]
     for slot in place.stored:
@@ -69,10 +77,13 @@ def _id_schema(place: Place) -> Document:
     slots = place.root_key
     if not slots:
         return {"enum": ["all"]}
-    if len(slots) == 1:
+    if len(slots) == 1 and not place.tag:
         return value_schema(slots[0])
     names = [slot.field.partition(".")[2] for slot in slots]
     properties = {name: value_schema(slot) for name, slot in zip(names, slots, strict=True)}
+    if place.tag:
+        names.insert(place.shared, OF)
+        properties[OF] = {"enum": [place.tag]}
     return {"bsonType": "object", "properties": properties, "required": names, "additionalProperties": False}
 
 
@@ -93,6 +104,6 @@ def expiry_index(place: Place) -> Document | None:
 
     A document that holds children is not deleted with its own row: they may outlive it.
     """
-    if not place.expires or place.children:
+    if place.children or not any(one.expires for one in place.together):
         return None
     return {"key": {EXPIRES_FIELD: 1}, "name": "expiry", "expireAfterSeconds": 0}

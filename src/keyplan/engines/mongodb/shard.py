@@ -40,6 +40,8 @@ def shard_keys(model: Model, design: Design) -> list[Choice]:
 
 
 def _choice(model: Model, design: Design, place: Place) -> Choice:
+    if place.beside:
+        return _shared(place)
     rates = _fixed_rates(model, design, place)
     total = sum(rate for rate, _ in rates) or 1.0
     scores: dict[str, float] = {ID: 0.0}
@@ -64,13 +66,29 @@ def _choice(model: Model, design: Design, place: Place) -> Choice:
         if distinct < rows_of(model, place) or hottest > HOT:
             key = {best: 1, ID: 1}
             because.append("several documents have the same value, so that '_id' splits them further")
-    problems = [
+    return Choice(place.collection, key, tuple(because), _refused(place, key))
+
+
+def _shared(place: Place) -> Choice:
+    """By the `_id`, which begins with the key that rows and their children are found by together."""
+    first = place.root_key[0]
+    because = ["a range of '_id's is a row with its children, in one chunk as a rule"]
+    if first.type.kind not in GROWING:
+        return Choice(place.collection, {ID: 1}, tuple(because), _refused(place, {ID: 1}))
+    because = [f"it begins with '{first.path}', which grows with time, so that it is hashed"]
+    problem = "a row and its children are on several shards then, all of which are asked for them"
+    return Choice(place.collection, {ID: "hashed"}, tuple(because), (problem, *_refused(place, {ID: "hashed"})))
+
+
+def _refused(place: Place, key: Document) -> tuple[str, ...]:
+    """The unique indexes that a sharded collection cannot have."""
+    return tuple(
         f"the unique index '{index.name}' does not begin with the shard key, and a sharded collection refuses it: "
         "leave the collection unsharded, or keep the values in one of their own"
-        for index in place.indexes
+        for one in place.together
+        for index in one.indexes
         if index.unique and [name for name, _ in index.keys][: len(key)] != list(key)
-    ]
-    return Choice(place.collection, key, tuple(because), tuple(problems))
+    )
 
 
 def _slot(place: Place, name: str) -> Slot:

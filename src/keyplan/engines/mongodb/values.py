@@ -286,16 +286,20 @@ def changed_words(
     return {name: word_list(known, paths) for name, paths in arrays.items() if any(path in values for path in paths)}
 
 
-def id_encoder(parts: Sequence[Slot]) -> Callable[[Sequence[Any]], Any]:
-    """A function from the values of all parts of a key to an `_id`: the value, or a document of them in order."""
+def id_encoder(parts: Sequence[Slot], tag: tuple[int, str, str] | None = None) -> Callable[[Sequence[Any]], Any]:
+    """A function from the values of all parts of a key to an `_id`: the value, or a document of them in order.
+
+    `tag`: a field that all of them have behind so many parts, and its value."""
     names = Names()
     if not parts:
         return lambda values: "all"
     made: Callable[[Sequence[Any]], Any]
-    if len(parts) == 1:
+    if len(parts) == 1 and tag is None:
         made = names.compile(f"lambda v: {names.encode(parts[0], 'v[0]')}")
         return made
     pairs = [f"{part.field.partition('.')[2]!r}: {names.encode(part, f'v[{n}]')}" for n, part in enumerate(parts)]
+    if tag is not None:
+        pairs.insert(tag[0], f"{tag[1]!r}: {tag[2]!r}")
     made = names.compile(f"lambda v: {{{', '.join(pairs)}}}")
     return made
 

@@ -7,12 +7,13 @@ from typing import Any
 
 from keyplan.engines.base import Access
 from keyplan.engines.mongodb.bounds import id_range
-from keyplan.engines.mongodb.layout import Index, Layout, Place, layout, owner_slot
+from keyplan.engines.mongodb.layout import OF, Index, Layout, Place, layout, owner_slot
 from keyplan.engines.mongodb.script import Parameter, plain
 from keyplan.engines.mongodb.values import ID, Document, Slot, encoder
 from keyplan.model.model import Model
 from keyplan.model.pattern import Ago, Condition, Literal, Now, Operand, Outer, Param
 from keyplan.model.types import Type
+from keyplan.plan.children import first_of
 from keyplan.plan.design import Design
 from keyplan.plan.names import part_name
 from keyplan.plan.steps import Search
@@ -38,7 +39,7 @@ def access(model: Model, design: Design, search: Search, *, many: bool) -> Acces
 def _find(model: Model, design: Design, search: Search) -> _Find | _PackedFind:
     places = layout(model, design)
     place = places.places.get((search.view, search.at))
-    return _PackedFind(place, search) if place is not None and place.packed else _Find(places, search)
+    return _PackedFind(place, search) if place is not None and place.packed else _Find(model, places, search)
 
 
 class _PackedFind:
@@ -98,11 +99,13 @@ class _PackedFind:
 
 
 class _Find:
-    def __init__(self, places: Layout, search: Search) -> None:
+    def __init__(self, model: Model, places: Layout, search: Search) -> None:
         self.search = search
         self.index: Index | None = places.indexes.get(search.view)
-        place = self.index.place if self.index is not None else places.places[search.view, ()]
-        self.inner: Place | None = places.places[search.view, search.at] if search.at else None
+        place = self.index.place if self.index is not None else places.places[search.view, search.at]
+        self.inner: Place | None = None
+        if place.at and place.array:
+            self.inner, place = place, places.places[search.view, ()]
         if self.index is not None:
             self.inner = self.index.inner
         self.place: Place = place
@@ -124,11 +127,21 @@ class _Find:
         self.filter |= self._by_id(fixed)
         keys = {part.slot.field for part in (self.index.parts if self.index is not None else place.parts)}
         given = {name for name, test in fixed.items() if "$eq" in test}
-        self.ranged = not keys <= given
+        self.family = bool(place.beside) and self.index is None and bool(search.along)
+        """The children come behind the row, `first` of them at most."""
+        self.first: int | None = None
+        if self.family:
+            (select,) = search.along.values()
+            self.first = first_of(model, place.entity, place.view.embeds[0], select)
+        self.ranged = self.family or not keys <= given
         self.given = given
 
     def _by_id(self, fixed: Document) -> Document:
         parts = [part.slot.field for part in self.place.parts]
+        if self.place.tag and self.index is None:
+            parts.insert(self.place.shared, f"{ID}.{OF}")
+            if not (self.place.beside and self.search.along):
+                fixed = {**fixed, f"{ID}.{OF}": {"$eq": self.place.tag}}
         if self.index is None and len(parts) > 1:
             fixed = id_range(parts, fixed)
         return {name: test["$eq"] if list(test) == ["$eq"] else test for name, test in fixed.items()}
@@ -140,16 +153,20 @@ class _Find:
         else:
             fields = [_seen(place, self.inner, path) for path in search.takes]
         fields += [place.children[role].array for role in search.along if role in place.children]
-        projection = dict.fromkeys(fields, 1)
+        projection = {} if self.family else dict.fromkeys(fields, 1)
         method = "find" if self.ranged and (self.inner is None or self.index is not None) else "findOne"
-        text = f"db.{place.collection}.{method}({self.shown(self.filter)}, {self.shown(projection)})"
+        told = ", ".join(self.shown(each) for each in (self.filter, projection) if each or each is self.filter)
+        text = f"db.{place.collection}.{method}({told})"
         text = "\n".join(wrap(text, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False))
         if method == "find":
             order = self.index.keys if self.index is not None else [(ID, 1)]
-            way = -1 if search.descending else 1
+            backwards = place.backwards or any(child.backwards for child in place.beside.values() if self.family)
+            way = -1 if search.descending != (backwards and self.index is None) else 1
             sort = {name: direction * way for name, direction in order if name not in self.given}
-            if search.order and sort:
+            if (search.order or self.family) and sort:
                 text += f"\n  .sort({self.shown(sort)})"
+            if self.family and self.first is not None:
+                text += f"\n  .limit({self.first + 1})"
             if self.index is not None:
                 text += f'\n  .hint("{self.index.name}")'
         if self.later:

@@ -152,6 +152,9 @@ class Writer:
                 mine = grouped[group]
                 whole = len(mine) == len(edits)
                 steps += family.steps([(n, places[n], edits[n]) for n in mine], alone=whole, careful=careful)
+        if any(place.tag for place in places):
+            # A row that moves to another `_id` goes before it comes, or a unique index would have it twice.
+            steps.sort(key=lambda step: step.kind != "delete")
         return WriteRequest(edits, places, steps, self, careful)
 
     def entry(self, place: Place, edit: Edit, document: Document | None) -> Row | None:
@@ -374,7 +377,7 @@ class Writer:
         if found is None:
             slots = tuple(place.slots.values())
             found = self._codes[id(place)] = _Codes(
-                id_encoder(place.key),
+                id_encoder(place.key, place.id_tag),
                 document_encoder(place.stored, place.words),
                 rows_decoder(place.where, slots, {}),
                 {slot.path: encoder(slot) for slot in slots},
