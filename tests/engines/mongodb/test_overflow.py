@@ -16,6 +16,8 @@ from pymongo import MongoClient
 
 import keyplan
 from keyplan.design import overflow, ways
+from keyplan.engines.mongodb import fit
+from keyplan.engines.work import Rejection
 from keyplan.errors import ArgumentError, ConflictError
 from keyplan.model.model import Model
 from keyplan.model.pattern import Condition, Order, Param, Path, Pattern, Select, Traffic
@@ -65,6 +67,7 @@ def overflowing(lengths: tuple[int, ...] = (ROOM,)) -> Design:
     their place, which one of the patterns wants."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(overflow, "lengths", lambda *_: lengths)
+        patched.setattr(fit, "_shared", lambda *_: Rejection("comments are inside their posts, or apart here"))
         design = keyplan.design(model(), "mongodb")
     embeds = design.views[design.homes["Post"][0]].embeds
     room, sort = (ROOM, ["comment_id"]) if lengths else (5, ["place desc", "comment_id desc"])

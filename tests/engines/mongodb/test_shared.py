@@ -21,11 +21,12 @@ import keyplan
 from keyplan.engines.mongodb import cost
 from keyplan.engines.mongodb.limits import CHUNK
 from keyplan.engines.work import Cost, Rejection, ViewFacts
-from keyplan.errors import ConflictError, DesignMismatchError
+from keyplan.errors import ArgumentError, ConflictError, DesignMismatchError
 from keyplan.model.pattern import Condition, Order, Param, Path, Pattern, Select, Traffic
 from keyplan.plan.design import Design
 from keyplan.plan.view import View
 from keyplan.plan.walk import searches
+from tests import discussion
 from tests.conformance.pair import Pair, designed, opened, parsed
 from tests.conformance.test_generated import PHASES, run, statistics
 from tests.engines.harness import Harness
@@ -243,6 +244,21 @@ def test_the_script_makes_what_apply_makes_and_pipelines_answer(mongodb: Harness
     assert described(target) == described(MongoClient(url).get_default_database())
     schemas = keyplan.emit(model, forum(), "json-schema")
     assert len(json.loads(schemas["test.Post.schema.json"])["oneOf"]) == 2
+
+
+def test_comments_under_given_keys_are_refused_twice(mongodb: Harness, children_beside: None) -> None:
+    """Their keys are in a collection besides, which holds nothing else."""
+    model = parsed(discussion.MODEL.replace("as comments\n      author", "as comments, max 50000\n      author"))
+    design = keyplan.design(model, "mongodb")
+    assert design.homes["Comment"] == (design.homes["Post"][0], ("comments",))
+    keys = [view.holds for view in design.views.values() if (view.entity, view.kind) == ("Comment", "collection")]
+    assert keys == [("comment_id",)]
+    with opened(model, mongodb.url(), discussion.rows(), design) as pair:
+        for name, arguments in discussion.writes(300, 60):
+            with contextlib.suppress(ArgumentError, ConflictError):
+                pair.same(name, **arguments)
+            pair.agrees(discussion.reads())
+        pair.verified()
 
 
 def test_writers_of_the_same_comments(mongodb: Harness) -> None:
