@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 from hypothesis import strategies as st
 
+from keyplan.errors import ArgumentError
 from keyplan.model.entity import Entity, Field
 from keyplan.model.model import Model
 from keyplan.model.new_row import row_from_arguments
@@ -50,6 +52,14 @@ class Scene(Database):
             self._note(write.entity, arguments, write.children)
         return answer
 
+    def expect(self, write: Write, arguments: Mapping[str, Any]) -> None:
+        """Remembers a row that is about to come, so that what else is written in the same call can point at it."""
+        with suppress(ArgumentError):
+            new = row_from_arguments(
+                self.model, "scene", write.entity, arguments, now=self.clock(), children=write.children
+            )
+            self.seen[write.entity][new.key(self.model.entities[write.entity])] = None
+
     def _note(self, entity: str, arguments: Mapping[str, Any], children: Children) -> None:
         """Remembers a row that may have expired before it came, and so never was among the rows."""
         if not self.passing:
@@ -84,10 +94,11 @@ def call_arguments(draw: st.DrawFn, database: Scene, name: str) -> dict[str, Any
 
 
 def _write_arguments(draw: st.DrawFn, database: Scene, write: Write) -> dict[str, Any]:
-    if write.kind == "create":
-        return draw(row_arguments(database, write.entity, children=write.children))
-    if write.kind == "upsert":
-        return keep_promises(database, write.entity, draw(row_arguments(database, write.entity)))
+    if write.kind in ("create", "upsert"):
+        found = draw(row_arguments(database, write.entity, children=write.children))
+        found = found if write.kind == "create" else keep_promises(database, write.entity, found)
+        database.expect(write, found)
+        return found
     columns = database.model.entities[write.entity].columns
     changed: dict[str, st.SearchStrategy[Any]] = {}
     for column, operand in write.sets.items():
