@@ -158,6 +158,12 @@ def _operand(draw: st.DrawFn, database: Scene, entity: str, row: Row | None, con
         elements = [element for value in there for element in sorted(value)]
         return _either(draw, elements, values(type.of))
     if condition.op == "in":
+        others = [
+            one
+            for other in database.rows[entity].values()
+            for one in database.tables.values(entity, other, condition.path)
+        ]
+        there += [value for value in others if value is not None]  # those of one row would be the same value again
         return [_either(draw, there, values(type)) for _ in range(draw(st.integers(0, 3)))]
     value = _either(draw, there, values(type))
     if condition.op == "begins_with":

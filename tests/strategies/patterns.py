@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -25,17 +26,19 @@ def patterns(draw: st.DrawFn, model: Model, most: int = 4) -> dict[str, Any]:
 
 def _pattern(draw: st.DrawFn, model: Model) -> dict[str, Any]:
     entity = draw(st.sampled_from(list(model.entities.values())))
-    kind = draw(st.sampled_from(["one", "find", "find", "find", "find", "aggregate", "aggregate", "rank", "corner"]))
+    kind = draw(
+        st.sampled_from(["one", "find", "find", "find", "find", "aggregate", "aggregate", "rank", "corner", "corner"])
+    )
     names = Names()
     if kind == "corner":
         entity, found = _corner(draw, model, entity, names)
-        return _find(draw, model, entity, names, found)
+        return _find(draw, model, entity, found, bounds=("page", "page", "neither"))
     if kind == "one":
         keys = st.sampled_from([entity.key, *entity.unique])
         found: dict[str, Any] = {"find": entity.name, "where": " and ".join(by_columns(draw(keys), names))}
         return found | _select(draw, model, entity)
     if kind == "find":
-        return _find(draw, model, entity, names, _where(draw, model, entity, names, most=3))
+        return _find(draw, model, entity, _where(draw, model, entity, names, most=3))
     if kind == "aggregate":
         return _aggregate(draw, model, entity, names)
     fields = dict.fromkeys(entity.columns[column].field for column in entity.key)
@@ -89,12 +92,18 @@ def _path(reach: Reach) -> Path:
     return reach.path
 
 
-def _find(draw: st.DrawFn, model: Model, entity: Entity, names: Names, where: dict[str, Any]) -> dict[str, Any]:
+def _find(
+    draw: st.DrawFn,
+    model: Model,
+    entity: Entity,
+    where: dict[str, Any],
+    bounds: Sequence[str] = ("page", "limit", "neither"),
+) -> dict[str, Any]:
     found: dict[str, Any] = {"find": entity.name, **where}
     order = _order(draw, model, entity, at_least=0)
     if order:
         found["order"] = order
-    bound = draw(st.sampled_from(["page", "limit", "neither"]))
+    bound = draw(st.sampled_from(bounds))
     if bound == "page":
         found["page"] = draw(st.integers(1, 3))
     elif bound == "limit" and order:
