@@ -7,6 +7,7 @@ min  sum_v fixed_v x_v + sum_o rate cost_o y_o + transaction premiums
 (4) each goal and view:  sum of the options using the view <= x_v, times the branches that lead to the goal
 (5) required:            at least one of the views
 (6) the engine's rows
+(7) what several views imply together, as far as the relaxed program does not meet it by itself: see `implied.py`
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from keyplan.design.goals import Goal, Option
+from keyplan.design.implied import Implied
 from keyplan.design.problem import Problem
 
 INF = float("inf")
@@ -33,6 +35,8 @@ class Linear:
     low: list[float] = field(default_factory=list)
     high: list[float] = field(default_factory=list)
     columns: dict[str, int] = field(default_factory=dict)
+    implied: Implied = field(default_factory=Implied)
+    """Further rows, which tell the relaxed program what it would know with integers."""
 
     def variable(self, name: str, cost: float, upper: float = 1.0, *, integer: bool = False) -> int:
         number = len(self.costs)
@@ -67,14 +71,18 @@ def build(problem: Problem, dropped: Set[str] = frozenset()) -> Linear:
             return
         here = columns[goal.number] = []
         by_view: dict[str, list[int]] = {}
+        options: list[tuple[frozenset[int], int]] = []
         for number, option in enumerate(goal.options):
             takes = option.takes
             if not dropped.isdisjoint(takes):
                 continue
             column = linear.variable(f"y{goal.number}.{number}", option.cost.cost * rate * per_second, INF)
             here.append((option, column))
+            options.append((frozenset(linear.columns[name] for name in takes), column))
             for name in sorted(takes):
                 by_view.setdefault(name, []).append(column)
+        if times[goal.number] <= 1:
+            linear.implied.goals.append(options)
         for name, using in by_view.items():
             row = dict.fromkeys(using, 1.0)
             row[linear.columns[name]] = -times[goal.number]
@@ -91,16 +99,32 @@ def build(problem: Problem, dropped: Set[str] = frozenset()) -> Linear:
         else:
             for name in sorted(root.demanded_by - dropped):
                 linear.row({**uses, linear.columns[name]: -1.0}, low=0.0)
+            linear.implied.add(uses.keys(), {linear.columns[name] for name in root.demanded_by - dropped})
         _raised(linear, columns, root.goal)
     for _, names in problem.required:
         linear.row({linear.columns[name]: 1.0 for name in names}, low=1.0)
+        linear.implied.required.append(frozenset(linear.columns[name] for name in names if name not in dropped))
     for name, (cost, upper, integer) in problem.couplings.variables.items():
         linear.variable(name, cost, upper, integer=integer)
     for coupling in problem.couplings.rows:
         linear.row({linear.columns[k]: v for k, v in coupling.coefficients.items()}, coupling.low, coupling.high)
+    _bases(problem, linear, dropped)
     if problem.costs.transactional:
-        _premiums(problem, linear, dropped, columns)
+        _premiums(problem, linear, dropped)
     return linear
+
+
+def _bases(problem: Problem, linear: Linear, dropped: Set[str]) -> None:
+    """The engine's rows by which a view is only possible beside another one, or makes a variable one."""
+    resting: dict[frozenset[int], set[int]] = {}
+    for row in problem.couplings.rows:
+        views = [name for name, weight in row.coefficients.items() if weight > 0]
+        by = [name for name, weight in row.coefficients.items() if weight < 0]
+        if len(views) == 1 and row.high == 0 and all(abs(weight) == 1 for weight in row.coefficients.values()):
+            numbers = frozenset(linear.columns[name] for name in by if name not in dropped)
+            resting.setdefault(numbers, set()).update(linear.columns[name] for name in views if name not in dropped)
+    for numbers, resting_views in resting.items():
+        linear.implied.add(numbers, resting_views | {number for number in numbers if number < len(problem.views)})
 
 
 def _times(top: Goal) -> dict[int, float]:
@@ -182,7 +206,7 @@ def _raised(linear: Linear, columns: Columns, top: Goal) -> None:
         linear.row(row, low=0.0)
 
 
-def _premiums(problem: Problem, linear: Linear, dropped: Set[str], columns: Columns) -> None:
+def _premiums(problem: Problem, linear: Linear, dropped: Set[str]) -> None:
     """A write that touches several self-kept entries is a transaction and pays for each of them once more."""
     for write in problem.rates:
         touched = [name for name in problem.own_touched(write) if name not in dropped]
@@ -214,12 +238,8 @@ def _premiums(problem: Problem, linear: Linear, dropped: Set[str], columns: Colu
             # Of those, one is always there, and where the write is a transaction it pays.
             linear.row({premium: -1.0, **{pays.get(name, linear.columns[name]): 1.0 for name in some}}, low=0.0)
         _at_most_one(linear, f"p.{write}", singles)
-        # A root takes one option: as far as only views are left to it that make a transaction, there is one.
-        makes = {name for name, column in pays.items() if column == linear.columns[name]}
-        for root in problem.roots:
-            uses = [column for option, column in columns[root.goal.number] if not makes.isdisjoint(option.takes)]
-            if root.always and len(uses) > 1:
-                linear.row({premium: 1.0, **dict.fromkeys(uses, -1.0)}, low=0.0)
+        makes = {column for name, column in pays.items() if column == linear.columns[name]}
+        linear.implied.add({premium}, makes)
 
 
 def _at_most_one(linear: Linear, more: str, columns: Sequence[int]) -> None:

@@ -32,7 +32,7 @@ def restricted(problem: Problem, names: Iterable[str]) -> Problem:
             copies[goal.number].options = [
                 _with_subs(option, [replace(sub, goal=copy(sub.goal)) for sub in option.subs])
                 for option in goal.options
-                if option.view is None or option.view.name in kept
+                if option.takes <= kept
             ]
         return copies[goal.number]
 
@@ -130,8 +130,8 @@ def _price(goal: Goal, has: dict[str, Table], prices: dict[int, Table], many: in
         cost = numpy.full(many, option.cost.cost)
         for sub in option.subs:
             cost = cost + _price(sub.goal, has, prices, many)
-        if option.view is not None:
-            cost = numpy.where(has[option.view.name], cost, INFEASIBLE)
+        for name in option.takes:
+            cost = numpy.where(has[name], cost, INFEASIBLE)
         best = numpy.minimum(best, cost)
     prices[goal.number] = best
     return best

@@ -1,4 +1,4 @@
-"""The linear program with the views given and nothing else integral."""
+"""The linear program with the views given and nothing else integral, further rows that follow from others included."""
 
 from __future__ import annotations
 
@@ -41,7 +41,13 @@ def value_at(problem: Problem, linear: Linear, chosen: set[str]) -> float | None
     model.a_matrix_.index_ = numpy.array(index)
     model.a_matrix_.value_ = numpy.array(value)
     highs.passModel(model)
-    highs.run()
-    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        return None
-    return float(highs.getInfo().objective_function_value) / scale
+    while True:
+        highs.run()
+        if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return None
+        further = list(linear.implied.violated(highs.getSolution().col_value))
+        if not further:
+            return float(highs.getInfo().objective_function_value) / scale
+        for row, low in further:
+            columns, weights = numpy.array(list(row), dtype=numpy.int32), numpy.array(list(row.values()))
+            highs.addRow(low, highspy.kHighsInf, len(row), columns, weights)

@@ -1,0 +1,63 @@
+"""Rows that every design meets and that a program without integers does not: what several half views imply together.
+
+Whatever makes one of several views need something (a lookup, a base, a transaction) says so for each of them alone, and
+half of one and half of another then need only half of it. But a goal takes one option, and of some lists a design has
+one view at least: as far as nothing else is left to these, the whole of it is needed. There would be thousands of such
+rows; only those that a relaxed answer violates are worth having.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, field
+
+VIOLATED = 1e-5
+"""Far above what the solver takes for met, so that no row is found again."""
+Row = dict[int, float]
+"""Coefficients by variable; the lower bound stands apart."""
+
+
+@dataclass(frozen=True)
+class Implication:
+    """Where one of the views is chosen, the variables `by` are one together, or more."""
+
+    by: frozenset[int]
+    views: frozenset[int]
+
+
+@dataclass
+class Implied:
+    """What such rows are made of; variables are known by their numbers."""
+
+    goals: list[list[tuple[frozenset[int], int]]] = field(default_factory=list)
+    """The options of each goal that a plan comes to once at most: the views that it takes, and its variable."""
+    required: list[frozenset[int]] = field(default_factory=list)
+    """Lists of views of which there is one at least."""
+    implications: list[Implication] = field(default_factory=list)
+
+    def add(self, by: Set[int], views: Set[int]) -> None:
+        """States an implication. The variables may be views themselves, each of which then implies it, too."""
+        if len(views) > 1:
+            self.implications.append(Implication(frozenset(by), frozenset(views)))
+
+    def violated(self, values: Sequence[float]) -> Iterator[tuple[Row, float]]:
+        """The rows that an answer without integers does not meet, each with its lower bound."""
+        # One view alone is no reason: what it implies stands in the program. So is a goal that is reached in one way.
+        used = [[(views, values[column]) for views, column in goal if values[column] > VIOLATED] for goal in self.goals]
+        split = [number for number, options in enumerate(used) if len(options) > 1]
+        for one in self.implications:
+            there = sum(values[column] for column in one.by)
+            if there >= 1.0 - VIOLATED:
+                continue
+            for views in self.required:
+                others = views - one.views
+                if len(others) < len(views) and there + sum(values[view] for view in others) < 1.0 - VIOLATED:
+                    yield dict.fromkeys(sorted(one.by | others), 1.0), 1.0
+            for number in split:
+                taken = sum(value for views, value in used[number] if not one.views.isdisjoint(views))
+                if taken > there + VIOLATED:
+                    row = dict.fromkeys(sorted(one.by), 1.0)
+                    for views, column in self.goals[number]:
+                        if not one.views.isdisjoint(views):
+                            row[column] = row.get(column, 0.0) - 1.0
+                    yield row, 0.0
