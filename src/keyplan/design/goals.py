@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import floor, log10
@@ -102,28 +102,30 @@ def coarse(milliseconds: float) -> float:
     return floor(milliseconds / step + 1e-9) * step
 
 
-def option_p99(option: Option) -> float:
-    """The least p99 with which an option can be carried out."""
-    early = [goal_p99(sub.goal) for sub in option.subs if sub.early]
-    late = [goal_p99(sub.goal) for sub in option.subs if not sub.early]
-    if option.kind in ("drive", "then"):
-        return sum(late)
-    return max([option.cost.p99_ms, *early]) + max(late, default=0.0)
-
-
 def goal_p99(goal: Goal) -> float:
     """The least p99 with which a goal can be reached."""
-    return min((option_p99(option) for option in goal.options), default=0.0)
+    return _p99(goal, min, {})
 
 
 def slowest_p99(goal: Goal) -> float:
     """The greatest p99 with which a goal may be reached, whatever is chosen below it."""
-    return max((_slowest(option) for option in goal.options), default=0.0)
+    return _p99(goal, max, {})
 
 
-def _slowest(option: Option) -> float:
-    early = [slowest_p99(sub.goal) for sub in option.subs if sub.early]
-    late = [slowest_p99(sub.goal) for sub in option.subs if not sub.early]
+def _p99(goal: Goal, of: Callable[[list[float]], float], known: dict[int, float]) -> float:
+    """The least or greatest p99 of a goal's options; many of them come to the same goals, whose own is then `known`."""
+    found = known.get(goal.number)
+    if found is None:
+        each = [_option_p99(option, of, known) for option in goal.options]
+        found = known[goal.number] = of(each) if each else 0.0
+    return found
+
+
+def _option_p99(option: Option, of: Callable[[list[float]], float], known: dict[int, float]) -> float:
+    if not option.subs:
+        return 0.0 if option.kind in ("drive", "then") else option.cost.p99_ms
+    early = [_p99(sub.goal, of, known) for sub in option.subs if sub.early]
+    late = [_p99(sub.goal, of, known) for sub in option.subs if not sub.early]
     if option.kind in ("drive", "then"):
         return sum(late)
     return max([option.cost.p99_ms, *early]) + max(late, default=0.0)
