@@ -8,6 +8,7 @@ from dataclasses import replace
 from keyplan.design.build import Built
 from keyplan.design.calls import WriteCalls
 from keyplan.design.computed import computed_of
+from keyplan.design.contradictions import contradictions
 from keyplan.design.crowded import crowded_rows
 from keyplan.design.describe import plan_steps, write_steps
 from keyplan.design.facts import marks_of
@@ -390,7 +391,7 @@ class Assembly:
         return size * facts.rows
 
     def _findings(self) -> tuple[Finding, ...]:
-        found = list(self.built.statistics.findings())
+        found = contradictions(self.built.statistics)
         found += [Finding("note", "model", text) for text in self.model.warnings]
         problem = self.built.problem
         for name, view in self.chosen.items():

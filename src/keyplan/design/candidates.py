@@ -162,18 +162,22 @@ class Candidates:
         """The parts that a need can bind: with and without `in` lists, fields that change, truncations (which a range
         answers as well), and values that may be too long for a key."""
         firm: list[Part] = []
-        soft: list[Part] = []
+        soft: dict[tuple[tuple[str, ...], str], list[Part]] = {}
         for condition in need.given:
             part = self._part_of(need.entity, condition)
             if part is None:
                 continue
+            column = self.model.column(need.entity, condition.path)
             moving = str(condition.path) in self.changing[need.entity]
-            long = self.model.column(need.entity, condition.path).type.kind in ("text", "bytes")
-            ranged = condition.cut in CUT_SECONDS
-            (soft if condition.op == "in" or moving or long or ranged else firm).append(part)
+            long = column.type.kind in ("text", "bytes")
+            if condition.op == "in" or moving or long or condition.cut in CUT_SECONDS:
+                # The columns of one reference are in a key together or not at all.
+                soft.setdefault((condition.path.roles, f"{column.field} {condition.cut}"), []).append(part)
+            else:
+                firm.append(part)
         for size in range(len(soft), -1, -1):
-            for some in combinations(soft, size):
-                yield (*firm, *some)
+            for some in combinations(soft.values(), size):
+                yield (*firm, *(part for parts in some for part in parts))
 
     def _part_of(self, entity: str, condition: Condition) -> Part | None:
         if self.model.is_many(entity, condition.path.roles):

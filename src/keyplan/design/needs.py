@@ -301,12 +301,11 @@ def intersected(model: Model, need: Need) -> Iterator[tuple[dict[str, Need], Nee
     asked = {*need.wants, *(str(path) for c in own for path in (c.path, *c.also))}
     whole = replace(row_by_key(model, need.entity, asked, strong=need.strong), trees=need.trees)
     if len(own) == len(need.given):
-        able = [c for c in own if not c.path.roles and c.op in ("=", "contains", "search") and c.cut is None]
         keys = wanted(model, need.entity, ())
-        for pair in combinations(able, 2):
-            if any(condition.op != "=" for condition in pair):
+        for pair in combinations(_found_alone(model, need.entity, own), 2):
+            if any(condition.op != "=" for some in pair for condition in some):
                 yield (
-                    {f"#{n}": Need(need.entity, (one,), keys, strong=need.strong) for n, one in enumerate(pair)},
+                    {f"#{n}": Need(need.entity, some, keys, strong=need.strong) for n, some in enumerate(pair)},
                     whole,
                 )
         return
@@ -317,6 +316,17 @@ def intersected(model: Model, need: Need) -> Iterator[tuple[dict[str, Need], Nee
     if len(lists) > 1:
         for more in dict.fromkeys(((), own)):
             yield {name: _found_by(model, need, name, listed, more) for name, listed in lists.items()}, whole
+
+
+def _found_alone(model: Model, entity: str, conditions: Conditions) -> list[Conditions]:
+    """Conditions that a key each can answer; those on the columns of one reference are answered together."""
+    columns = model.entities[entity].columns
+    found: dict[object, Conditions] = {}
+    for condition in conditions:
+        if not condition.path.roles and condition.op in ("=", "contains", "search") and condition.cut is None:
+            name = columns[condition.path.column].field if condition.op == "=" else condition
+            found[name] = (*found.get(name, ()), condition)
+    return list(found.values())
 
 
 def _found_by(model: Model, need: Need, name: str, conditions: Conditions, own: Conditions) -> Need:

@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from keyplan.design.computed import refusals
+from keyplan.design.extras import Extra
 from keyplan.design.forms import is_directory
 from keyplan.design.goals import NO_LIMIT_MS, Goal, Heat, Option, Sub, coarse, goal_p99, slowest_p99
 from keyplan.design.measure import MeasureMatch, match_measures
 from keyplan.design.needs import Need, driven, extreme_row, intersected, present_then_missing
 from keyplan.design.statistics import Statistics
 from keyplan.design.walks import keeps_buckets_apart, match_directory, walks
-from keyplan.design.ways import Extra, Way, Ways, at_once
+from keyplan.design.ways import Way, Ways, at_once
 from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
 from keyplan.model.model import Model

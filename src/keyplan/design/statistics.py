@@ -18,8 +18,6 @@ from keyplan.model.model import Model
 from keyplan.model.pattern import Ago, Condition, Literal, Param, Path, Traffic
 from keyplan.model.values import average_bytes
 from keyplan.model.write import Children, Write
-from keyplan.plan.design import Finding
-from keyplan.units import format_about
 
 ASSUMED_ROWS = 1000.0
 ASSUMED_IN_LENGTH = 10.0
@@ -54,7 +52,7 @@ class Statistics:
         for write in model.writes.values():
             for name, times in self._rows_written[write.name]:
                 self._written.setdefault(name, []).append((write, times))
-        self._created = {name: sum(self._creates(name)) for name in model.entities}
+        self._created = {name: sum(self._creates(name, ("create", "upsert"))) for name in model.entities}
 
     # rows and rates
 
@@ -62,12 +60,16 @@ class Statistics:
         return self.model.entities[entity].count or ASSUMED_ROWS
 
     def create_rate(self, entity: str) -> float:
-        """Rows created per second, those created as children included."""
+        """Rows created per second, those created as children included; an upsert is taken for one that creates."""
         return self._created[entity]
 
-    def _creates(self, entity: str) -> Iterable[float]:
+    def growth_rate(self, entity: str) -> float:
+        """Rows per second that are new for certain: an upsert may be of rows that are there."""
+        return sum(self._creates(entity, ("create",)))
+
+    def _creates(self, entity: str, kinds: tuple[str, ...]) -> Iterable[float]:
         for write in self.model.writes.values():
-            if write.kind in ("create", "upsert"):
+            if write.kind in kinds:
                 for name, times in self._rows_written[write.name]:
                     if name == entity:
                         yield write.traffic.rate * times
@@ -301,7 +303,7 @@ class Statistics:
                 return present * (1 - self._share_of(column.type.values, operand.value, many))
             return present * (1 - 1 / many)
         if op == "in":
-            return min(1.0, self.in_length(condition) / many) * present
+            return self._listed_share(column.type.values, condition, many) * present
         if op == "begins_with":
             return ASSUMED_PREFIX * present
         return present * self._range_share(entity, condition)
@@ -346,7 +348,14 @@ class Statistics:
         if condition.op not in ("=", "in"):
             return False
         told = bool(self.model.column(entity, condition.path).type.values) and condition.cut is None
-        return not (told and condition.op == "=" and isinstance(condition.operands[0], Literal))
+        return not (told and all(isinstance(operand, Literal) for operand in condition.operands))
+
+    def _listed_share(self, values: tuple[tuple[str, float], ...], condition: Condition, many: float) -> float:
+        """The share of rows that have one of the values of an `in`."""
+        if condition.cut is None and all(isinstance(operand, Literal) for operand in condition.operands):
+            listed = {operand.value for operand in condition.operands if isinstance(operand, Literal)}
+            return min(1.0, sum(self._share_of(values, value, many) for value in listed))
+        return min(1.0, self.in_length(condition) / many)
 
     def _share_of(self, values: tuple[tuple[str, float], ...], value: object, many: float) -> float:
         for name, share in values:
@@ -401,6 +410,9 @@ class Statistics:
                 cut = {"contains": "each", "search": "words"}.get(condition.op, condition.cut)
                 share = min(share, self._hottest_behind(entity, condition.path, cut))
             elif condition.op == "in":
+                if not self._names_values(entity, condition):
+                    share = min(share, self.selectivity(entity, condition))
+                    continue
                 hottest = self._hottest_behind(entity, condition.path, condition.cut)
                 share = min(share, hottest * self.in_length(condition))
             elif any(isinstance(operand, Ago) for operand in condition.operands):
@@ -427,44 +439,6 @@ class Statistics:
                     return False
                 pointing = True
         return pointing
-
-    # findings
-
-    def findings(self) -> list[Finding]:
-        """Statistics that contradict each other."""
-        found = []
-        for name, entity in self.model.entities.items():
-            grown = self.create_rate(name) * (entity.ttl.ms / 1000 if entity.ttl else 365 * 86400)
-            deletes = any(write.kind == "delete" and write.entity == name for write in self.model.writes.values())
-            if entity.count and grown > 2 * entity.count and not (deletes and entity.ttl is None):
-                span, advice = ("its ttl", "shorten its ttl") if entity.ttl else ("a year", "give it a ttl")
-                found.append(
-                    Finding(
-                        "warning",
-                        f"entities.{name}",
-                        f"'{name}' has count {format_about(entity.count)}, but its creates make "
-                        f"{format_about(grown)} rows within {span}",
-                        f"raise count, lower the create rate, or {advice}",
-                        {"count": entity.count, "created": grown},
-                        entity.line,
-                    )
-                )
-            for role in entity.roles.values():
-                if role.many and role.most:
-                    mean = self.rows(role.entity) / self.rows(name)
-                    if mean > role.most:
-                        found.append(
-                            Finding(
-                                "warning",
-                                f"entities.{role.entity}.{role.field}",
-                                f"'{name}.{role.name}' has max {role.most}, but {format_about(mean)} on average "
-                                "by the counts",
-                                "raise max or correct the counts",
-                                {"max": role.most, "mean": mean},
-                                entity.line,
-                            )
-                        )
-        return found
 
 
 def any_of(share: float, many: float) -> float:

@@ -5,32 +5,22 @@ A way does not depend on where a need arises: not on how often, nor on how much 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from math import sqrt
 
 from keyplan.design.buckets import bucket_of, rounds_of_a_walk
+from keyplan.design.extras import Extra, Extras, Variant
 from keyplan.design.match import KeyMatch, Match, child_view, held_by, key_shape, match_contents, match_key
-from keyplan.design.needs import (
-    Need,
-    Tree,
-    computed_needs,
-    row_by_key,
-    row_of_role,
-    rows_of_role,
-    select_paths,
-    wanted,
-)
-from keyplan.design.overflow import begins, chance_of_more, rows_if_more
+from keyplan.design.needs import Need
 from keyplan.design.required import is_home
 from keyplan.design.statistics import Statistics
-from keyplan.design.subsets import serves
 from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
 from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import Condition, Outer, Select
+from keyplan.model.pattern import Select
 from keyplan.plan.children import first_of
-from keyplan.plan.view import Embed, View
+from keyplan.plan.view import View
 from keyplan.units import format_about, format_bytes
 
 SIZE_BIAS = 1.25
@@ -46,23 +36,6 @@ MANY_MORE = 3.0
 WALK_BYTES = 1_000_000
 """Entries that no condition on the key narrows down may be filtered for a page up to so many bytes: beyond it is a
 scan, whatever it is called."""
-
-
-@dataclass(frozen=True)
-class Extra:
-    """Something that a view lacks of what is wanted: a need of its own, so often per row."""
-
-    role: str
-    what: str
-    need: Need
-    times: float
-    under: tuple[str, ...] = ()
-    select: Select | None = None
-    early: bool = False
-    beyond: int | None = None
-    """children: only for rows with which so many came along, as there may be more."""
-    chance: float = 1.0
-    """How often a row has so many."""
 
 
 @dataclass(frozen=True)
@@ -154,9 +127,9 @@ class Ways:
         for view in views:
             if view.embeds and kinds[view.kind].one_value and is_home(model, kinds, view):
                 self._documents[view.entity].append(view)
+        self.extras = Extras(model, statistics, kinds)
         self._sizes: dict[tuple[str, str], float] = {}
         self._whole: dict[str, float] = {}
-        self._rows: dict[tuple[str, frozenset[str], bool], Need] = {}
         self._prepared: dict[Need, tuple[list[Way], list[str]]] = {}
         self._found: dict[Need, Found] = {}
         self._found_before = like._found if like is not None else {}
@@ -190,10 +163,30 @@ class Ways:
             if way is None or asked is None:
                 found[name] = ([], refused)
             else:
-                full = self._way(need, place, asked, [], fuller=True) if place.view.embeds and not place.at else None
-                more = [full] if full is not None and full.along != way.along else []
-                found[name] = ([way, *more, *self._through(need, place, asked)], refused)
+                more = (*self._variants(need, place, asked, way), *self._through(need, place, asked))
+                found[name] = ([way, *more], refused)
         return found
+
+    def _variants(self, need: Need, place: Place, asked: Asked, way: Way) -> Iterator[Way]:
+        """Other ways by the same place, where what is beside the row can be had in several."""
+        wanted: list[Variant] = []
+        if place.view.embeds and not place.at:
+            wanted.append("fuller")
+        if any(extra.what == "computed" and not extra.under for extra in way.extras):
+            wanted.append("kept")
+        if any(self._is_cut(place, role, select) for role, select in way.along.items()):
+            wanted.append("apart")
+        for variant in wanted:
+            other = self._way(need, place, asked, [], None, variant)
+            if other is not None and (variant != "fuller" or other.along != way.along):
+                yield other
+
+    def _is_cut(self, place: Place, role: str, select: Select) -> bool:
+        """Whether only some are wanted of children that are all read: those that stand beside their parent."""
+        kind = self.kinds[place.view.kind]
+        apart = not (kind.one_value or kind.families or place.at)
+        most = self.facts[place.view.name].embeds[role].most_per_parent if apart else 0.0
+        return select.limit is not None and select.limit < most
 
     def _asked(self, need: Need, place: Place) -> Asked | None:
         """What a need asks of places with this key; None if they cannot answer it."""
@@ -213,7 +206,7 @@ class Ways:
             way = self._way(need, place, asked, [], document)
             if way is not None and way.along:
                 yield way
-            full = self._way(need, place, asked, [], document, fuller=True)
+            full = self._way(need, place, asked, [], document, "fuller")
             if full is not None and full.along and (way is None or full.along != way.along):
                 yield full
 
@@ -224,10 +217,9 @@ class Ways:
         asked: Asked,
         refused: list[str],
         document: View | None = None,
-        *,
-        fuller: bool = False,
+        variant: Variant = "plain",
     ) -> Way | None:
-        """The way by one place; with `fuller`, children come along that are all there are, unless there are many."""
+        """The way by one place."""
         view, at = place.view, place.at
         kind = self.kinds[view.kind]
         found = match_contents(self.model, self.statistics, kind, view, need, at, place.seen, asked.key, place.held)
@@ -262,16 +254,16 @@ class Ways:
                     f"{format_bytes(read)} at a call, would find them"
                 )
                 return None
-        lacking = self._lacking(need, found, rows)
-        children = self._children(need, found, rows, document, fuller)
+        lacking = self.extras.lacking(need, found, rows, kept=variant == "kept")
+        children = self.extras.children(need, found, rows, document, variant)
         if lacking is None or children is None:
             return None
         along, fetched = children
         if document is not None:
             facts = replace(facts, embeds=self.facts[document.name].embeds)
         first = self._first_along(view, along) if kind.families else None
-        if kind.families and first is None:
-            facts = _of_whole_sets(facts, along)
+        if document is None and not kind.one_value and first is None:
+            facts = _as_read(facts, along)
         work = Work(
             view,
             facts,
@@ -292,7 +284,7 @@ class Ways:
             _fixed(found) if need.limit is None else 0,
             first,
         )
-        extras = tuple(self._soon(need, extra) for extra in (*lacking, *fetched))
+        extras = tuple(self.extras.soon(need, extra) for extra in (*lacking, *fetched))
         beside = document.name if document is not None else ""
         return Way(found, along, extras, work, read_cost(self.costs, work), entries, rows, beside)
 
@@ -308,6 +300,16 @@ class Ways:
                 sizes += min((each.rows * self.costs.entry_bytes(view, each) for view, each in facts), default=0.0)
             self._whole[kind] = sizes
         return self._whole[kind]
+
+    def _first_along(self, view: View, along: Mapping[str, Select]) -> float | None:
+        """How many children are read with each row where they come in the order that they are wanted in; None: all."""
+        if not along:
+            return None
+        (role,) = along
+        embed = view.embed_at((role,))
+        assert embed is not None
+        first = first_of(self.model, view.entity, embed, along[role])
+        return None if first is None else float(first)
 
     def _bytes(self, entity: str, text: str) -> float:
         """The average bytes of a path."""
@@ -345,175 +347,7 @@ class Ways:
             return SIZE_BIAS
         if self.statistics.is_unbounded(need.entity, need.given):
             return MOST_BIAS
-        return min(MOST_BIAS, max(SIZE_BIAS, sqrt(found.most / max(1.0, found.entries))))
-
-    # what has to be fetched besides
-
-    def _lacking(self, need: Need, found: Match, rows: float) -> list[Extra] | None:
-        """The columns and values behind roles that the view does not hold; None if they cannot be fetched from it."""
-        if not found.missing and not found.left:
-            return []
-        model = self.model
-        here = model.entities[need.entity]
-        asked = set(found.missing)
-        for condition in found.left:
-            asked |= {str(path) for path in (condition.path, *condition.also)}
-        asked -= set(found.view.holds) if not found.at else set()
-        computed = {text for text in asked if text in here.columns and here.columns[text].computed is not None}
-        own = {text for text in asked - computed if text in here.columns}
-        behind = asked - own - computed
-        extras: list[Extra] = []
-        if own:
-            # The row's own home has to be read: everything that hangs on it comes with it.
-            fixed = {c.path.column for c in need.given if c.op == "=" and not c.path.roles and c.cut is None}
-            if set(here.key) <= fixed:
-                return None  # the key is known: reading the row at once is never dearer
-            extras.append(Extra("", "row", self._row(need.entity, own | behind, need.strong), rows))
-        else:
-            reachable = self._reachable(found)
-            for name, inner in self._by_role(need.entity, behind):
-                role = here.roles[name]
-                if role.many or not set(role.columns) <= reachable:
-                    return None
-                times = rows * self.statistics.present(need.entity, role.columns[0])
-                extras.extend(self._behind(need.entity, name, inner, need.strong, times, ()))
-        for together, inner_need in computed_needs(model, need.entity, computed, need.strong):
-            extras.append(Extra(", ".join(together), "computed", inner_need, rows))
-        return extras
-
-    def _row(self, entity: str, paths: Set[str], strong: bool) -> Need:
-        """One row by its key; the same need for the same paths, whichever view lacks them."""
-        asked = (entity, frozenset(paths), strong)
-        if asked not in self._rows:
-            self._rows[asked] = row_by_key(self.model, entity, paths, strong=strong)
-        return self._rows[asked]
-
-    def _reachable(self, found: Match) -> set[str]:
-        """The paths that a read of the view, or of what it embeds, can deliver."""
-        embed = found.view.embed_at(found.at)
-        if embed is not None:
-            return set(embed.holds)
-        stored = self.model.entities[found.view.entity].stored if self.kinds[found.view.kind].holds_all else ()
-        return {*found.view.holds, *stored}
-
-    def _by_role(self, entity: str, paths: Set[str]) -> Iterator[tuple[str, set[str]]]:
-        """Paths by the role that they begin with, as seen from the row behind it."""
-        for name in sorted({path_of(text, self.model, entity).roles[0] for text in paths}):
-            yield name, {text[len(name) + 1 :] for text in paths if text.startswith(name + ".")}
-
-    def _children(
-        self, need: Need, found: Match, rows: float, document: View | None, fuller: bool
-    ) -> tuple[dict[str, Select], list[Extra]] | None:
-        """The children that come along with the rows, and those that have to be fetched; None if that cannot be."""
-        along: dict[str, Select] = {}
-        extras: list[Extra] = []
-        at = found.view.embed_at(found.at)
-        embeds = {embed.role: embed for embed in (document or at or found.view).embeds}
-        for tree in need.trees:
-            embed = embeds.get(tree.role)
-            ordered = embed is not None and not any(term.path.roles for term in tree.select.order)
-            if embed is None or not ordered or not serves(self.model, need.entity, embed, tree.select):
-                apart = Extra(tree.role, "children", self._child_rows(need, tree), rows, (), tree.select)
-                if embed is None or not fuller or not begins(self.model, need.entity, embed, tree.select):
-                    extras.append(apart)
-                    continue
-                extras.append(self._if_more(need.entity, embed, apart))
-            under = self._under(need, tree.role, tree.select, embed, rows)
-            if under is None:
-                return None
-            along[tree.role] = tree.select
-            extras.extend(under)
-        return along, extras
-
-    def _first_along(self, view: View, along: Mapping[str, Select]) -> float | None:
-        """How many children are read with each row where they come in the order that they are wanted in; None: all."""
-        if not along:
-            return None
-        (role,) = along
-        embed = view.embed_at((role,))
-        assert embed is not None
-        first = first_of(self.model, view.entity, embed, along[role])
-        return None if first is None else float(first)
-
-    def _if_more(self, entity: str, embed: Embed, apart: Extra) -> Extra:
-        """Children that are fetched only for rows with which as many came along as are kept with any."""
-        chance = chance_of_more(self.statistics, entity, embed)
-        need = replace(apart.need, when_many=rows_if_more(self.statistics, entity, embed))
-        return replace(apart, need=need, times=apart.times * chance, beyond=embed.limit, chance=chance)
-
-    def _child_rows(self, need: Need, tree: Tree) -> Need:
-        *above, role = tree.role.split(".")
-        owner = self.model.entity_at(need.entity, tuple(above))
-        child = rows_of_role(self.model, owner, role, tree.select, need.strong)
-        if not above:
-            return child
-        prefix = ".".join(above)
-        return replace(child, given=tuple(self._outer_through(need.entity, prefix, c) for c in child.given))
-
-    def _behind(
-        self, entity: str, role: str, paths: set[str], strong: bool, times: float, under: tuple[str, ...]
-    ) -> Iterable[Extra]:
-        """The row behind a to-one role; its computed columns depend on the key alone and need no row."""
-        target = self.model.entities[self.model.entities[entity].roles[role].entity]
-        computed = {text for text in paths if text in target.columns and target.columns[text].computed is not None}
-        for together, need in computed_needs(self.model, target.name, computed, strong):
-            given = tuple(self._outer_through(entity, role, condition) for condition in need.given)
-            label = together[0] if len(together) == 1 else f"({', '.join(together)})"
-            yield Extra(f"{role}.{label}", "computed", replace(need, given=given), times, under)
-        if paths - computed:
-            need = row_of_role(self.model, entity, role, paths - computed, strong)
-            yield Extra(role, "row", need, times, under)
-
-    def _outer_through(self, entity: str, prefix: str, condition: Condition) -> Condition:
-        operand = condition.operands[0]
-        assert isinstance(operand, Outer)
-        path = self.model.resolve(entity, f"{prefix}.{operand.path}")
-        return replace(condition, operands=(Outer(str(path)),))
-
-    def _under(self, need: Need, role: str, select: Select, embed: Embed, rows: float) -> list[Extra] | None:
-        """What embedded children lack, fetched for each of them."""
-        model = self.model
-        entity = embed.entity
-        here = model.entities[entity]
-        times = rows * self.statistics.fan_out(need.entity, role)
-        if select.limit:
-            times = min(times, rows * select.limit)
-        paths, trees = select_paths(model, entity, select)
-        lacking = set(wanted(model, entity, paths)) - set(embed.holds)
-        found: list[Extra] = []
-        computed = [text for text in lacking if text in here.columns]
-        for together, inner_need in computed_needs(model, entity, computed, need.strong):
-            found.append(Extra(", ".join(together), "computed", inner_need, times, (role,)))
-        behind = {text for text in lacking if text not in here.columns}
-        for name, inner in self._by_role(entity, behind):
-            present = self.statistics.present(entity, here.roles[name].columns[0])
-            found.extend(self._behind(entity, name, inner, need.strong, times * present, (role,)))
-        for tree in trees:
-            if "." in tree.role:
-                return None
-            child = rows_of_role(model, entity, tree.role, tree.select, need.strong)
-            found.append(Extra(tree.role, "children", child, times, (role,), tree.select))
-        return found
-
-    # what need not wait for the row
-
-    def _soon(self, need: Need, extra: Extra) -> Extra:
-        """The extra with `early` set, if it need not wait for the row."""
-        early = self._early(need, extra.need) if not extra.under and extra.beyond is None else None
-        return extra if early is None else replace(extra, need=early, early=True)
-
-    def _early(self, need: Need, inner: Need) -> Need | None:
-        """The inner need with the key that the outer one fixes put in place of the row's, so that it need not wait."""
-        if not self.statistics.fixes_one_row(need.entity, need.given):
-            return None
-        known = {c.path.column: c.operands[0] for c in need.given if c.op == "=" and not c.path.roles and c.cut is None}
-        given = []
-        for condition in inner.given:
-            operand = condition.operands[0]
-            if not isinstance(operand, Outer) or operand.path not in known:
-                return None
-            given.append(replace(condition, operands=(known[operand.path],)))
-        return replace(inner, given=tuple(given))
+        return _bias(found.most, found.entries)
 
 
 def _fixed(found: Match) -> int:
@@ -522,14 +356,21 @@ def _fixed(found: Match) -> int:
     return len({str(one.path) for one in found.given}) if plain else 0
 
 
-def _of_whole_sets(facts: ViewFacts, along: Mapping[str, Select]) -> ViewFacts:
-    """The facts for reads of which only some children are wanted, but all have to be read: larger sets more often."""
-    embeds = dict(facts.embeds)
-    for role in (role for role, select in along.items() if select.limit is not None):
-        about = embeds[role]
-        wide = sqrt(about.most_per_parent / max(1.0, about.per_parent))
-        embeds[role] = replace(about, per_parent=about.per_parent * min(MOST_BIAS, max(SIZE_BIAS, wide)))
-    return replace(facts, embeds=embeds)
+def _as_read(facts: ViewFacts, along: Mapping[str, Select]) -> ViewFacts:
+    """The facts with as many children as calls read: where only the first are wanted of all that stand beside their
+    parent, all are read, and there are more of them where more is read."""
+    more = {}
+    for role, select in along.items():
+        embed = facts.embeds[role]
+        if select.limit is not None and select.limit < embed.most_per_parent:
+            bias = _bias(embed.most_per_parent, embed.per_parent)
+            more[role] = replace(embed, per_parent=embed.per_parent * bias)
+    return replace(facts, embeds={**facts.embeds, **more}) if more else facts
+
+
+def _bias(most: float, mean: float) -> float:
+    """How much larger than the mean a set is that is read whole for a page of it: the larger, the more often."""
+    return min(MOST_BIAS, max(SIZE_BIAS, sqrt(most / max(1.0, mean))))
 
 
 def read_cost(costs: CostModel, work: Work) -> Cost:

@@ -133,3 +133,36 @@ def test_sums_are_kept_for_ranges_as_coarse_as_their_groups(pattern: str, key: s
     views = build_problem(model, get_engine("sqlite")).problem.views.values()
     found = {", ".join(map(str, seen.sort)) for seen in views if seen.measures}
     assert found == ({key} if key else set())
+
+
+BOARDS = """
+Team: { count: 20k, fields: { team: "string(8), key" } }
+Member: { count: 500k, key: [team, email], fields: { team: "Team, as members", email: string(24) } }
+Project: { count: 400k, key: [team, project_id], fields: { team: "Team, as projects", project_id: ulid } }
+Task:
+  count: 40M
+  key: [project, task_id]
+  fields:
+    project: Project, as tasks
+    task_id: ulid
+    assignee: Member, as tasks, optional 80%
+    labels: set(string(8), avg 2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "halves"),
+    [
+        # A reference that changes may stay out of the key, but not one of its columns.
+        ("where: 'assignee.team = :t and assignee.email = :e'", ["assignee.team", "assignee.email"]),
+        # Nor is a column of a reference what rows with a label are intersected with.
+        ("where: 'project.team = :t and project.project_id = :p and contains(labels, :l)'", ["project.project_id"]),
+    ],
+)
+def test_the_columns_of_a_reference_stay_together(pattern: str, halves: list[str]) -> None:
+    key = "project.team = :x and project.project_id = :y and task_id = :k"
+    writes = f"assign: {{ update: Task, set: [assignee], where: '{key}' }}"
+    model = model_of(BOARDS, f"p: {{ find: Task, {pattern}, page: 10 }}", writes)
+    for kind in ("table", "gsi"):
+        for found in keys(model, "Task", kind=kind):
+            assert found.partition(" | ")[0] not in halves, found

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from keyplan.design.contradictions import contradictions
 from keyplan.design.facts import Facts
 from keyplan.design.statistics import HOT_FACTOR, Statistics, zipf_top
 from keyplan.model.model import Model, path_of
@@ -63,7 +64,10 @@ def test_ttl_is_the_retention() -> None:
         ("user = :user", 20),
         ("status = 'pending'", 1.2e6),
         ("status != 'pending'", 38.8e6),
-        ("status in ('pending', 'shipped')", 40e6 * 2 / 3),
+        ("status in ('pending', 'shipped')", 4e6),
+        ("status in ('pending', 'pending')", 1.2e6),
+        ("status in :some[2]", 40e6 * 2 / 3),
+        ("user = :user and status in ('pending', 'shipped')", 2),
         ("user = :user and status = 'pending'", 0.6),
         ("present(flagged)", 400e3),
         ("missing(flagged)", 39.6e6),
@@ -126,26 +130,38 @@ def test_rows_written_with_children() -> None:
 
 
 def test_a_count_that_creates_outgrow_is_a_finding() -> None:
-    (found,) = Statistics(model_of(SHOP, writes="place: { create: Order, rate: 100/s }")).findings()
+    (found,) = contradictions(Statistics(model_of(SHOP, writes="place: { create: Order, rate: 100/s }")))
     assert found.path == "entities.Order"
     assert "creates make 3.15G rows within a year" in found.message
 
 
 def test_a_ttl_bounds_what_creates_make() -> None:
     entities = "Session:\n  count: 1M\n  ttl: 1h\n  fields:\n    id: uuid, key\n"
-    assert Statistics(model_of(entities, writes="sign_in: { create: Session, rate: 100/s }")).findings() == []
-    (found,) = Statistics(model_of(entities, writes="sign_in: { create: Session, rate: 1000/s }")).findings()
+    assert contradictions(Statistics(model_of(entities, writes="sign_in: { create: Session, rate: 100/s }"))) == []
+    (found,) = contradictions(Statistics(model_of(entities, writes="sign_in: { create: Session, rate: 1000/s }")))
     assert "within its ttl" in found.message
 
 
+def test_upserts_may_be_of_rows_that_are_there() -> None:
+    assert contradictions(Statistics(model_of(SHOP, writes="put: { upsert: Order, rate: 100/s }"))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "most"), [("status in ('pending', 'shipped')", 4e6), ("status in :some[2]", 40e6), ("status in ()", 1)]
+)
+def test_the_most_rows_of_listed_values(text: str, most: float) -> None:
+    model = model_of()
+    assert Statistics(model).most_matched("Order", where(model, text)) == pytest.approx(most)
+
+
 def test_a_max_under_the_average_is_a_finding() -> None:
-    (found,) = Statistics(more_items()).findings()
+    (found,) = contradictions(Statistics(more_items()))
     assert found.path == "entities.Item.order"
     assert "max 50, but 100 on average" in found.message
 
 
 def test_a_consistent_model_has_no_findings() -> None:
-    assert Statistics(model_of(SHOP, writes="place: { create: Order, rate: 100k/day }")).findings() == []
+    assert contradictions(Statistics(model_of(SHOP, writes="place: { create: Order, rate: 100k/day }"))) == []
 
 
 def test_a_condition_on_children_holds_if_any_of_them_meets_it() -> None:
