@@ -30,10 +30,11 @@ def least_cost(
 
 
 def at_least_worth(own: Couplings, least: float) -> dict[str, tuple[float, float, bool]]:
-    """The engine's variables, each at least as dear as the share of the whole that it has to save."""
+    """The engine's variables, each dearer by the share of the whole that it has to save; those that are dearer by
+    themselves stay so."""
     found = {}
     for name, (cost, most, integer) in own.variables.items():
-        found[name] = (max(cost, own.worth.get(name, 0.0) * least), most, integer)
+        found[name] = (cost + own.worth.get(name, 0.0) * least, most, integer)
     return found
 
 

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keyplan.design import design
 from keyplan.design.facts import Facts
 from keyplan.design.statistics import Statistics
+from keyplan.engines import get_engine
 from keyplan.engines.dynamodb.cost import cost_model
 from keyplan.engines.dynamodb.layout import attribute_name, layout
 from keyplan.engines.dynamodb.pack import pack, partition_tag
@@ -148,3 +150,54 @@ def test_an_index_needs_what_its_items_carry() -> None:
     view = replace(NOTES_BY_LINE, partition=parts("order.user"), holds=("order", "line", "order.user"))
     with pytest.raises(UnsupportedError, match=r"do not carry 'order\.user'"):
         layout(MODEL, design_of(MODEL, (ORDERS, view)))
+
+
+TASKS = """
+keyplan: 1
+name: tasks
+entities:
+  Member: { count: 500k, key: [team, email], fields: { team: "string(6), distinct 20k", email: string(20) } }
+  Task:
+    count: 40M
+    fields:
+      task_id: int, key
+      assignee: Member, as tasks, optional 80%
+      due: date, optional 50%
+      title: string(30)
+      note_count: count(notes)
+  Note: { count: 80M, fields: { note_id: "ulid, key", task: "Task, as notes", text: string(100) } }
+patterns:
+  tasks:
+    find: Task
+    where: assignee.team = :t and assignee.email = :e
+    order: due
+    page: 20
+    select: [task_id, assignee, due, title]
+    rate: 200/s
+  task: { find: Task, where: "task_id = :id", rate: 5k/s }
+writes:
+  add: { create: Task, rate: 1/s }
+  plan: { update: Task, set: [due], where: "task_id = :id", rate: 1/s }
+  remark: { create: Note, rate: 10/s }
+"""
+
+
+def test_rows_with_a_value_and_rows_without_it_share_an_index() -> None:
+    """An item is in one of the two views at most, so that one index has both."""
+    model = parse_model(TASKS)
+    found = design(model, get_engine("dynamodb"))
+    (index,) = (structure for structure in found.structures if structure.kind == "gsi")
+    assert len(index.views) == 2
+    tags = index.settings["tags"]
+    assert isinstance(tags, dict)
+    assert sorted(tags[name]["sort"] for name in index.views) == ["TASK", "TASK.2"]
+
+
+def test_whole_rows_are_named_where_items_have_more() -> None:
+    """What is counted beside the row changes with every note, and the index need not follow."""
+    found = design(parse_model(TASKS), get_engine("dynamodb"))
+    (index,) = (structure for structure in found.structures if structure.kind == "gsi")
+    (home,) = (view for view in found.views.values() if view.entity == "Task" and not view.base)
+    assert "note_count" in home.holds
+    assert index.settings["projection"] == "INCLUDE"
+    assert "note_count" not in index.settings["attributes"]  # type: ignore[operator]

@@ -1,7 +1,8 @@
 """What the views of a table have to share: so many indexes, and, once one of them is local, 10 GB per partition key.
 
-One index serves every entity once, so that what counts is the entity with the most views of a projection, as in `pack`;
-each further index costs a little, so that as few as possible are made.
+One index serves every entity once, but for views that no row is in both of (`sharing.py`), so that what counts is the
+entity with the most views of a projection, as in `pack`; each further index costs a little, so that as few as possible
+are made.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from keyplan.engines.dynamodb.fit import INDEXES, entry_bytes, projection_of
 from keyplan.engines.dynamodb.limits import LIMITS
 from keyplan.engines.dynamodb.native import is_native
 from keyplan.engines.dynamodb.pack import PROJECTIONS, included, partition_tag
+from keyplan.engines.dynamodb.sharing import counted
 from keyplan.engines.work import Couplings, LinearRow, ViewFacts
 from keyplan.model.model import Model
 from keyplan.plan.view import View
@@ -59,9 +61,11 @@ def _counted(model: Model, kind: str, views: Sequence[View]) -> Iterator[LinearR
     for entity in dict.fromkeys(view.entity for view in views):
         for projection in PROJECTIONS:
             of = [view for view in views if projection_of(model, view) == projection]
-            mine = [view.name for view in of if view.entity == entity or view.name in native]
-            if mine:
-                yield LinearRow({**dict.fromkeys(mine, 1.0), f"{kind}.{projection}": -1.0}, high=0.0)
+            single = [view for view in of if view.name in native]
+            mine = [view for view in of if view.entity == entity and view.name not in native]
+            for some in counted(model, mine) if mine or single else ():
+                names = [view.name for view in (*single, *some)]
+                yield LinearRow({**dict.fromkeys(names, 1.0), f"{kind}.{projection}": -1.0}, high=0.0)
 
 
 def _collections(model: Model, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Iterator[LinearRow]:

@@ -56,8 +56,11 @@ class Derived:
             return False
         entry = self._entries[id(place)](item)
         faults = False
-        for index in place.indexes:
-            wanted = index.compose(entry)
+        keys = [index.compose(entry) for index in place.indexes]
+        shared = {index.place.index for index, key in zip(place.indexes, keys, strict=True) if key is not None}
+        for index, wanted in zip(place.indexes, keys, strict=True):
+            if wanted is None and index.place.index in shared:
+                continue  # what stands there is another view's
             there = {name: item[name] for name in index.attributes if name in item}
             what = "" if there == (wanted or {}) else "extra" if wanted is None else "wrong" if there else "missing"
             if wanted is not None or what:

@@ -113,7 +113,7 @@ def _attributes(place: Place) -> list[str]:
     names = [slot.attribute for slot in place.slots.values()]
     names += [TTL] if place.expires else []
     for index in place.indexes:
-        names += index.attributes
+        names += [name for name in index.attributes if name not in names]
     return names
 
 

@@ -4,20 +4,22 @@ Every view that we keep lies in the table. The partition key begins with a tag t
 (`USER#…`), the sort key with one that says what the entry is (`ORDER#…`); the pair of them belongs to one view alone.
 Views that agree in the first tag share item collections.
 
-An index serves any number of entities, each once, so that as many are needed per projection as the entity with the
-most views of that projection has, which is how `couplings.py` counts them; where an index that names its attributes can
-take in another one, there are fewer. Local indexes have the table's `PK` and
-are counted apart.
+An index serves any number of entities, each once (or twice, where no row has both entries: `sharing.py`), so that as
+many are needed per projection as the entity with the most views of that projection takes, which is how `couplings.py`
+counts them; where an index that names its attributes can take in another one, there are fewer. Local indexes have the
+table's `PK` and are counted apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 from keyplan.engines.dynamodb.fit import projection_of
 from keyplan.engines.dynamodb.layout import RECORD_TAG, attribute_name
 from keyplan.engines.dynamodb.limits import LIMITS
 from keyplan.engines.dynamodb.native import is_native
+from keyplan.engines.dynamodb.sharing import arranged
 from keyplan.errors import UnsupportedError
 from keyplan.model.model import Model, path_of
 from keyplan.plan.design import Structure
@@ -33,8 +35,10 @@ def pack(model: Model, views: Sequence[View]) -> tuple[Structure, ...]:
     indexes: list[tuple[str, str, list[View]]] = []
     for kind, scope, most in (("gsi", "global", LIMITS.global_indexes), ("lsi", "local", LIMITS.local_indexes)):
         found = list(_shelves(model, [view for view in views if view.base and view.kind == kind]))
+        bases = {view.name: view for view in kept}
         if kind == "gsi":
-            found = _together(model, found, {view.name: view for view in kept})
+            found = _together(model, found, bases)
+        found = [(_projected(model, projection, shelf, bases), shelf) for projection, shelf in found]
         if len(found) > most:
             raise UnsupportedError(
                 f"{model.name}: {len(found)} {scope} indexes are wanted, and dynamodb has {most} per table"
@@ -47,15 +51,12 @@ def _shelves(model: Model, views: Sequence[View]) -> Iterator[tuple[str, list[Vi
     """The views of each index: of one projection, and of an entity one; under keys of several attributes, a view."""
     yield from ((projection_of(model, view), [view]) for view in views if is_native(model, view))
     for projection in PROJECTIONS:
-        shelves: list[list[View]] = []
-        seen: dict[str, int] = {}
+        mine: dict[str, list[View]] = {}
         for view in views:
             if not is_native(model, view) and projection_of(model, view) == projection:
-                number = seen[view.entity] = seen.get(view.entity, 0) + 1
-                if number > len(shelves):
-                    shelves.append([])
-                shelves[number - 1].append(view)
-        yield from ((projection, shelf) for shelf in shelves)
+                mine.setdefault(view.entity, []).append(view)
+        for some in zip_longest(*(arranged(model, of) for of in mine.values()), fillvalue=()):
+            yield projection, [view for of in some for view in of]
 
 
 def _together(
@@ -76,17 +77,28 @@ def _together(
 
 
 def _fits_together(model: Model, views: list[View], kept: Mapping[str, View]) -> bool:
-    entities = [view.entity for view in views]
     named = set(included(views))
-    if len(set(entities)) < len(entities) or len(named) > LIMITS.included_attributes_of_one:
+    if len(named) > LIMITS.included_attributes_of_one or any(is_native(model, view) for view in views):
         return False
-    if any(is_native(model, view) for view in views):
+    entities = {view.entity for view in views}
+    if any(len(arranged(model, [view for view in views if view.entity == entity])) > 1 for entity in entities):
         return False
     for view in views:
         mine = set(included([view])) | {attribute_name(part.path) for part in view.parts if part.cut is None}
         if named & (_attributes(kept[view.base], view.entity) - mine):
             return False
     return True
+
+
+def _projected(model: Model, projection: str, views: list[View], kept: Mapping[str, View]) -> str:
+    """Whole rows are named attribute by attribute where items have more than that, such as what is computed or copied:
+    a change of it would be written, and paid for, in the index as well."""
+    if projection != "ALL" or len(included(views)) > LIMITS.included_attributes_of_one:
+        return projection
+    if any(is_native(model, view) for view in views):
+        return projection
+    more = (_attributes(kept[view.base], view.entity) - {attribute_name(path) for path in view.holds} for view in views)
+    return "INCLUDE" if any(more) else projection
 
 
 def _attributes(base: View, entity: str) -> set[str]:

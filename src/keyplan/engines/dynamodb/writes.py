@@ -283,12 +283,14 @@ def _patch(place: Place, edit: Edit, use: Expression, body: dict[str, Any], term
             moment: Any = value
             assign(TTL, None if moment is None else {"N": str(expiry_seconds(moment))})
     changed = edit.values.keys() | edit.adds.keys()
+    known = {**(edit.entry or {}), **edit.values}
+    keys: dict[str, dict[str, Any] | None] = {}
     for index in place.indexes:
-        if not index.paths & changed:
-            continue
-        key = _composed(place, index, {**(edit.entry or {}), **edit.values}) or {}
-        for attribute in index.attributes:
-            assign(attribute, key.get(attribute))
+        if index.paths & changed:
+            # Views that share an index have the same attributes, and a row is in one of them at most.
+            keys = dict.fromkeys(index.attributes) | keys | (_composed(place, index, known) or {})
+    for attribute, composed in keys.items():
+        assign(attribute, composed)
     for path, amount in edit.adds.items():
         slot = place.slots[path]
         name = use.name(slot.attribute)
