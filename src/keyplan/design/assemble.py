@@ -24,6 +24,7 @@ from keyplan.design.nodes import Nodes
 from keyplan.design.problem import CARRY, INFEASIBLE, Root, carried, evaluate
 from keyplan.design.rare_words import rare_words
 from keyplan.design.required import homes_inside, is_home
+from keyplan.design.slow import slow_patterns
 from keyplan.design.solve import Solution
 from keyplan.design.subsets import refill_need
 from keyplan.engines.base import Engine
@@ -103,6 +104,7 @@ class Assembly:
                 *scanning_writes(self.model, views, dependents, pointing_nowhere),
                 *large_writes(self.model, problem, self.chosen.keys()),
                 *rare_words(self.built.statistics, problem, self.evaluation),
+                *slow_patterns(self.model, plans),
                 *crowded_rows(self.model, self.built.statistics, self.engine.kinds, problem, self.chosen.keys()),
             ),
             dict(unserved),

@@ -32,6 +32,9 @@ from keyplan.model.pattern import Pattern
 from keyplan.model.write import Write
 from keyplan.plan.view import View
 
+CLUTTER = 1e-4
+"""The share of the whole cost that any structure has to save."""
+
 
 @dataclass
 class Ground:
@@ -234,7 +237,8 @@ def _carrying(
     facts: Mapping[str, ViewFacts],
     least: float,
 ) -> dict[str, float]:
-    """A cent a month, or a hundredth of a millisecond per second: enough to break ties against clutter.
+    """A cent a month, a hundredth of a millisecond per second, or a little share of the whole if that is more: enough
+    to break ties against clutter.
 
     Somewhat more where rows do not live under their own key but are only indexed by it, or kept elsewhere, and where a
     partition ends in the middle of a reference or is all there is: rows would share it for nothing. For the same
@@ -242,7 +246,7 @@ def _carrying(
     share of the whole, as a further copy has; so have rows and their children in one structure, which is harder to
     read, the more so the more columns sort them.
     """
-    cost = 0.01 if costs.per_second > 1 else 1e-5
+    cost = max(0.01 if costs.per_second > 1 else 1e-5, CLUTTER * least)
     found = {}
     for name, view in views.items():
         key = model.entities[view.entity].key

@@ -318,7 +318,9 @@ class Candidates:
         keys = {part.path for part in (*shape.partition, *shape.sort) if part.path} | set(here.key)
         keys |= _expiry(model, entity)
         for kind in (*self.own, *self.kept):
-            partition, sort = shape.partition, shape.sort
+            # Where a partition is named as a whole, its parts stand as in the model.
+            partition = tuple(sorted(shape.partition, key=lambda part: self._place(entity, part)))
+            sort = shape.sort
             if kind.packs and partition and sort:
                 self._packed(kind, shape, keys, needs)
             if not kind.partitioned:

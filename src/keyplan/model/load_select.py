@@ -129,6 +129,8 @@ class SelectReader(Scope):
             if role is None:
                 if not leads_to_unknown(self.model, tree.entity, name):
                     hint = self.roles(self.model.entities[tree.entity], name)
+                    if name in self.model.entities[tree.entity].fields:
+                        hint += f"; list it beside the map: [{shown(node.text)}, {{..}}]"
                     self.report.add(node, f"'{tree.entity}' has no role '{shown(name)}'{hint}")
                 return
             tree = self.child(tree, role, node)

@@ -60,3 +60,29 @@ def test_a_page_over_children_reads_no_more_than_its_limit_times_what_each_paren
         told = document(model, design(model, get_engine(engine)))["patterns"]["p"]
         assert told["served"], engine
         assert told["p99_ms"] < 50
+
+
+SUBSCRIPTIONS = """
+Subscription:
+  count: 3M
+  fields:
+    subscription_id: ulid, key
+    active: bool(true 80%), default true
+    pays_on: date, distinct 31
+    terms: string(200)
+"""
+
+
+@pytest.mark.parametrize(("p99", "notes"), [("", 1), (", p99: 100ms", 0)])
+def test_what_is_slow_because_nothing_is_stated_is_told(p99: str, notes: int) -> None:
+    patterns = f"""
+    due: {{ find: Subscription, where: "pays_on = :d and active = true", page: 1000, rate: 200/day{p99} }}
+    others: {{ find: Subscription, where: "active = :a", page: 10, rate: 1/s }}
+    """
+    writes = """
+    subscribe: { create: Subscription, rate: 10k/day }
+    pay: { update: Subscription, set: [pays_on], where: "subscription_id = :id", rate: 100k/day }
+    """
+    found = design(model_of(SUBSCRIPTIONS, patterns, writes), get_engine("dynamodb"))
+    told = [finding for finding in found.findings if "no p99 is stated" in finding.message]
+    assert len(told) == notes

@@ -166,3 +166,14 @@ def test_the_columns_of_a_reference_stay_together(pattern: str, halves: list[str
     for kind in ("table", "gsi"):
         for found in keys(model, "Task", kind=kind):
             assert found.partition(" | ")[0] not in halves, found
+
+
+def test_the_parts_of_a_partition_stand_as_in_the_model() -> None:
+    """However the sets of conditions lead up to it: the status alone is asked for, too."""
+    patterns = """
+    p: { find: Order, where: "user = :u and status = :s", page: 10 }
+    q: { find: Order, where: "status = :s", page: 10 }
+    """
+    found = keys(model_of(SHOP, patterns), "Order", kind="gsi")
+    assert "user, status | order_id" in found
+    assert not any(key.startswith("status, user |") for key in found)

@@ -1,0 +1,27 @@
+"""Patterns that are cheapest answered slowly, because the model does not say how fast they have to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from keyplan.model.model import Model
+from keyplan.plan.design import Finding
+from keyplan.plan.steps import Plan
+
+SLOW_MS = 1000.0
+
+
+def slow_patterns(model: Model, plans: Mapping[str, Plan]) -> Iterator[Finding]:
+    """Rows that somebody waits for more than a second for; sums and counts over many rows are expected to take time."""
+    for name, plan in plans.items():
+        pattern, p99 = model.patterns[name], plan.figures.p99_ms
+        if pattern.kind == "find" and pattern.p99_ms is None and p99 > SLOW_MS:
+            yield Finding(
+                "note",
+                f"patterns.{name}",
+                f"a slow call takes {p99 / 1000:,.0f} s, since the cheapest plan reads far more than it returns, and "
+                "no p99 is stated",
+                "state one, and the design keeps it",
+                {"p99_ms": p99},
+                pattern.line,
+            )
