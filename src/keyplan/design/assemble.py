@@ -17,7 +17,7 @@ from keyplan.design.followers import scanning_writes
 from keyplan.design.goals import Goal
 from keyplan.design.heat import warnings
 from keyplan.design.largest import how_done, large_writes
-from keyplan.design.local import Base, bases_of
+from keyplan.design.local import Base, bases_of, needs_base
 from keyplan.design.names import view_names
 from keyplan.design.needs import Need, dangling, dependents, in_order
 from keyplan.design.nodes import Nodes
@@ -138,7 +138,7 @@ class Assembly:
         bases = {}
         for name, view in self.chosen.items():
             home = self.homes[view.entity]
-            if kinds[view.kind].local or kinds[view.kind].inside:
+            if needs_base(kinds[view.kind]):
                 able = bases_of(self.model, kinds, view, self.chosen.values())
                 bases[name] = home if home in able else able[0]
             elif kinds[view.kind].kept_by_engine:

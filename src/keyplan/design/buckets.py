@@ -17,6 +17,15 @@ from keyplan.plan.view import Part, View
 AT_ONCE = 16
 """The most buckets that a walk reads in one round."""
 
+_WITHIN = {
+    "minute": ("minute", "hour", "day", "week", "month", "year"),
+    "hour": ("hour", "day", "week", "month", "year"),
+    "day": ("day", "week", "month", "year"),
+    "week": ("week",),
+    "month": ("month", "year"),
+    "year": ("year",),
+}
+
 
 @dataclass(frozen=True)
 class Enumerated:
@@ -25,6 +34,11 @@ class Enumerated:
     conditions: tuple[Condition, ...]
     mean: float
     most: float
+
+
+def is_within(fine: str | None, coarse: str | None) -> bool:
+    """Whether stretches of time of one length lie wholly in those of another: days in months, but no weeks."""
+    return coarse in _WITHIN.get(fine or "", ())
 
 
 def bucket_of(view: View) -> Part | None:

@@ -18,6 +18,7 @@ from keyplan.design.embedding import embedding_homes
 from keyplan.design.match import PRESENCE, match_key
 from keyplan.design.needs import Need, held_paths
 from keyplan.design.statistics import CUT_SECONDS, Statistics
+from keyplan.design.windows import kept_for
 from keyplan.engines.base import Kind
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model, path_of
@@ -74,7 +75,8 @@ class Candidates:
             shapes = self._shapes(entity, wants)
             for shape in shapes:
                 self._contents(shape, wants)
-            kept = [view for need in wants for view in counters(self.model, self.own, need)]
+            by_window = [whole for need in wants for whole in kept_for(self.model, self.statistics, need)]
+            kept = [view for need in (*wants, *by_window) for view in counters(self.model, self.own, need)]
             kept += shared(kept)
             for view in (*kept, *finer(kept)):
                 self._add(view)

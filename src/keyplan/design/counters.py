@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, permutations
 
+from keyplan.design.buckets import is_within
 from keyplan.design.match import PRESENCE
 from keyplan.design.needs import FoldSpec, Need
 from keyplan.engines.base import Kind
@@ -89,16 +90,18 @@ def _parts(model: Model, need: Need, fold: FoldSpec) -> tuple[tuple[Part, ...], 
         if condition.op in ("=", "in"):
             equal.append(part)
         elif condition.op in RANGES and condition.op != "begins_with":
-            cut = next((group.cut for group in fold.group if group.path == condition.path), None)
-            if cut not in (None, condition.cut):
+            cuts = {group.cut for group in fold.group if group.path == condition.path} - {None, condition.cut}
+            if not all(is_within(condition.cut, cut) for cut in cuts):
                 return None  # a range finer than its group cannot be answered from groups
-            rest.append(part)
+            if part not in rest:
+                rest.append(part)
         elif condition.op != "present":
             return None
     there = {str(condition.path) for condition in need.given if condition.op in PRESENCE}
     for group in fold.group:
         part = Part(str(group.path), group.cut)
-        if part not in equal and part not in rest:
+        told = any(one.path == part.path and is_within(one.cut, part.cut) for one in rest if not one.or_missing)
+        if part not in equal and part not in rest and not told:
             optional = bool(group.path.roles) or model.column(need.entity, group.path).optional
             rest.append(replace(part, or_missing=optional and part.path not in there))
     if {str(c.path) for c in need.given if c.op == "present"} - {part.path for part in (*equal, *rest)}:

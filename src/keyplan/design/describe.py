@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from keyplan.design.goals import Goal
 from keyplan.design.problem import CARRY
-from keyplan.model.pattern import Order
-from keyplan.plan.steps import Touch
+from keyplan.model.pattern import Condition, Order
+from keyplan.plan.steps import FIRST, UNTIL, WINDOW, Touch
 
 if TYPE_CHECKING:
     from keyplan.design.assemble import Assembly
@@ -42,7 +42,7 @@ def _walk(assembly: Assembly, goal: Goal, steps: list[Mapping[str, Any]]) -> Non
         step: dict[str, Any] = {
             "op": op,
             "view": assembly.names[view.name],
-            "where": [str(c) for c in (*view.where, *given)],
+            "where": [_said(c) for c in (*view.where, *given)],
             "requests": _round(option.requests),
             "rows": _round(option.entries),
             "units": {unit: _round(amount) for unit, amount in option.cost.units.items()},
@@ -75,7 +75,7 @@ def _walk(assembly: Assembly, goal: Goal, steps: list[Mapping[str, Any]]) -> Non
                 steps[number] = {**steps[number], "beyond": sub.beyond}
     if option.match is not None and option.match.left:
         steps.append({"op": "filter", "where": [str(c) for c in option.match.left], "rows": _round(option.rows)})
-    if option.kind in ("fold", "measure") and need.fold is not None:
+    if option.kind in ("fold", "measure", "windows") and need.fold is not None and need.window is None:
         folded = [f"{c.how}" for c in need.fold.compute]
         steps.append({"op": "aggregate", "compute": folded, "by": [group.name for group in need.fold.group]})
 
@@ -107,6 +107,18 @@ _WHY = {
     "refill": NEXT_ROW,
     "snapshot": "values to keep",
 }
+
+
+def _said(condition: Condition) -> str:
+    """A condition for people; windows of time are told by their range."""
+    text = str(condition)
+    for name, said in (
+        (FIRST, "the first whole one"),
+        (UNTIL, "the one that it ends in"),
+        (WINDOW, "one that it begins or ends in"),
+    ):
+        text = text.replace(f"its {name}", said)
+    return text
 
 
 def order_text(order: Order) -> str:

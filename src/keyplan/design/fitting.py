@@ -15,6 +15,7 @@ from keyplan.design.match import key_shape, match_key
 from keyplan.design.needs import need_of_pattern
 from keyplan.design.required import is_home
 from keyplan.design.statistics import Statistics, peak_rate, zipf_top
+from keyplan.design.totals import totals_over
 from keyplan.engines.work import Rejection, ViewFacts
 from keyplan.model.model import Model
 from keyplan.model.pattern import Param, Pattern
@@ -80,6 +81,12 @@ def fitted_views(
                     counted = forms.of(directory)
                     more += counted if not isinstance(counted, Rejection) else []
     kept_over = [*views.values(), *(view for view, _ in more)]
+    for packed in [view for view in kept_over if view.packed]:
+        for view in totals_over(model, statistics, kinds, packed, [need for _, need in needs]):
+            if identity(view) not in known and not without(view):
+                known.add(identity(view))
+                fitted = forms.of(view)
+                more += fitted if not isinstance(fitted, Rejection) else []
     # Local views come last: their partitions are those of the views that they are kept over.
     for view in candidates:
         if kinds[view.kind].local and not without(view):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from keyplan.design.match import Match
 from keyplan.design.measure import MeasureMatch
 from keyplan.design.needs import Need
+from keyplan.design.windows import Windowed
 from keyplan.engines.work import Cost
 from keyplan.model.pattern import Select
 from keyplan.plan.view import View
@@ -33,7 +34,7 @@ class Sub:
     role: str = ""
     """The role chain that it fills in; empty: the row's own missing columns; for a computed column its name."""
     what: str = "row"
-    """row, children, computed, outer, inner, rows, first, second, part."""
+    """row, children, computed, outer, inner, rows, first, second, part, whole, edges."""
     under: tuple[str, ...] = ()
     select: Select | None = None
     early: bool = False
@@ -49,7 +50,7 @@ class Option:
     """One way to reach a goal."""
 
     kind: str
-    """search, measure, fold, drive, then, intersect; of what a home has along: held or patched."""
+    """search, measure, windows, fold, drive, then, intersect; of what a home has along: held or patched."""
     view: View | None
     cost: Cost
     requests: float
@@ -68,6 +69,7 @@ class Option:
     """Reads per second of the hottest place."""
     by_outer: bool = False
     """drive: the order is that of the outer rows."""
+    windows: Windowed | None = None
     beside: str = ""
     """search: the further view that has to be there, whose documents the view leads to and brings children along."""
 

@@ -1,7 +1,8 @@
 """Views that the engine keeps over certain views of ours only.
 
 *Local* ones are another order of the entries of a view, under the same partition; those *inside* find rows that are
-embedded in others by one of their columns, and by columns of the row that they are inside of.
+embedded in others by one of their columns, and by columns of the row that they are inside of; *totals* are kept with
+the values of a packed view.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import replace
 
 from keyplan.design.match import child_view
 from keyplan.design.required import homes_inside, is_home
+from keyplan.design.totals import kept_with
 from keyplan.engines.base import Kind
 from keyplan.engines.work import LinearRow
 from keyplan.model.model import Model, path_of
@@ -22,9 +24,11 @@ Base = tuple[str, tuple[str, ...]]
 
 def bases_of(model: Model, kinds: Mapping[str, Kind], local: View, views: Iterable[View]) -> list[Base]:
     """The homes over whose entries a local view can be kept, whole rows under the same partition; and the embeds over
-    whose rows one inside can be kept, in the order that its key ends with."""
+    whose rows one inside can be kept, in the order that its key ends with; and what totals can be kept with."""
     if kinds[local.kind].inside:
         return list(_embeds(model, kinds, local, views))
+    if kinds[local.kind].totals:
+        return [(name, ()) for name in kept_with(model, local, views)]
     same = (base for base, partition in _homes(model, kinds, local.entity, views) if partition == local.partition)
     return list(same)
 
@@ -73,9 +77,14 @@ def under_partitions(model: Model, kinds: Mapping[str, Kind], local: View, views
     return [replace(local, partition=partition) for partition in found]
 
 
+def needs_base(kind: Kind) -> bool:
+    """Whether views of a kind are kept over certain others only."""
+    return kind.local or kind.inside or kind.totals
+
+
 def base_rows(model: Model, kinds: Mapping[str, Kind], views: Mapping[str, View]) -> Iterator[LinearRow]:
     """No view without a base."""
     for name, view in views.items():
-        if kinds[view.kind].local or kinds[view.kind].inside:
+        if needs_base(kinds[view.kind]):
             bases = bases_of(model, kinds, view, views.values())
             yield LinearRow({name: 1.0, **{base: -1.0 for base, _ in bases}}, high=0.0)

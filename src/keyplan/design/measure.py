@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from keyplan.design.buckets import is_within
 from keyplan.design.counters import measures_of
 from keyplan.design.match import PRESENCE, bounds, by_path, equality
 from keyplan.design.needs import Need
 from keyplan.design.statistics import Statistics
 from keyplan.engines.base import Kind
 from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import Condition
-from keyplan.plan.view import Part, View
+from keyplan.model.pattern import Condition, Group
+from keyplan.plan.view import FIRST_EXPIRES, VERSION, Part, View
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,14 @@ def match_measures(model: Model, statistics: Statistics, kind: Kind, view: View,
     assert need.fold is not None
     if need.strong and not kind.strong:
         return None
-    if view.where or model.entities[view.entity].ttl is not None:
-        return None  # a directory of buckets may count some rows only, or those that have expired since
     names = {measure.name for measure in view.measures}
-    if not {measure.name for measure in measures_of(need.fold.compute)} <= names:
+    lasting = need.window is not None and FIRST_EXPIRES in names
+    if view.where or (model.entities[view.entity].ttl is not None and not lasting):
+        return None  # a directory of buckets may count some rows only, or those that have expired since
+    asked = {measure.name for measure in measures_of(need.fold.compute)}
+    if not asked - {VERSION if kind.totals else ""} <= names:
         return None
-    parts = {(part.path, part.cut) for part in view.parts}
-    if not all((str(group.path), group.cut) in parts for group in need.fold.group):
+    if not all(any(_tells(part, group) for part in view.parts) for group in need.fold.group):
         return None
     there = {str(condition.path) for condition in need.given if condition.op in PRESENCE}
     if not all(
@@ -67,8 +69,11 @@ def match_measures(model: Model, statistics: Statistics, kind: Kind, view: View,
             if any(condition.cut != part.cut for condition in ranged):
                 return None
             used.extend(ranged)
-            for condition in ranged:
-                share *= statistics.selectivity(view.entity, condition)
+            if need.window is not None and (part.path, part.cut) == (need.window.path, need.window.cut):
+                share *= need.window.share
+            else:
+                for condition in ranged:
+                    share *= statistics.selectivity(view.entity, condition)
         get = False
     kept = {part.path for part in view.parts if not part.or_missing}
     used += [condition for condition in need.given if condition.op == "present" and str(condition.path) in kept]
@@ -76,6 +81,12 @@ def match_measures(model: Model, statistics: Statistics, kind: Kind, view: View,
         return None
     entries = max(1.0, _groups(statistics, view, view.parts) / _groups(statistics, view, fixed) * share)
     return MeasureMatch(tuple(used), get, spans, min(entries * spans, statistics.rows(view.entity)))
+
+
+def _tells(part: Part, group: Group) -> bool:
+    """Whether groups by a part are groups by a key of the answer, or those of a day that its hours are added up to."""
+    same = part.path == str(group.path)
+    return same and (part.cut == group.cut or (not part.or_missing and is_within(part.cut, group.cut)))
 
 
 def _groups(statistics: Statistics, view: View, parts: Iterable[Part]) -> float:

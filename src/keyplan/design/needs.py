@@ -41,6 +41,16 @@ class FoldSpec:
 
 
 @dataclass(frozen=True)
+class Window:
+    """Windows of time: what the moment `path` is cut to."""
+
+    path: str
+    cut: str
+    share: float
+    """The share of all windows that are asked for on average."""
+
+
+@dataclass(frozen=True)
 class Tree:
     """Child rows wanted with each row."""
 
@@ -65,6 +75,8 @@ class Need:
     fold: FoldSpec | None = None
     buckets: tuple[str, str] | None = None
     """Not the rows are wanted, but which time buckets they lie in: (path, cut)."""
+    window: Window | None = None
+    """With `fold`: the measures of whole windows are wanted as they are kept, to be merged with others."""
     when_many: float = 0.0
     """It is asked for only where there are many rows: so many on average, whatever the usual number is."""
     implied: tuple[Condition, ...] = ()
@@ -80,7 +92,8 @@ class Need:
     def _hash(self) -> int:
         """Worked out once: what is found for a need is remembered under it, and asked for again and again."""
         asked = (self.entity, self.given, self.wants, self.trees, self.order, self.limit, self.strong)
-        return hash((asked, self.at_least, self.fold, self.buckets, self.when_many, self.implied, self.scanned))
+        more = (self.at_least, self.fold, self.buckets, self.window, self.when_many, self.implied, self.scanned)
+        return hash((asked, more))
 
 
 def need_of_pattern(model: Model, pattern: Pattern) -> Need:

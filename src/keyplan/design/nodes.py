@@ -11,7 +11,7 @@ from keyplan.engines.base import Kind
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
 from keyplan.model.pattern import Order, Outer, Path, Select
-from keyplan.plan.steps import Attach, Drive, Extend, Fold, Intersect, Node, Search, Then
+from keyplan.plan.steps import Attach, Drive, Extend, Fold, Intersect, Node, Search, Then, Windows
 from keyplan.plan.view import COUNT, View
 
 
@@ -43,6 +43,8 @@ class Nodes:
         if option.kind == "fold":
             assert need.fold is not None
             return Fold(self.node(option.subs[0].goal), need.fold.group, need.fold.compute)
+        if option.kind == "windows":
+            return self._windows(need, option)
         if option.kind == "measure":
             return self._directory(need, option) if need.buckets is not None else self._measure(need, option)
         return self._search(need, option)
@@ -119,13 +121,26 @@ class Nodes:
 
     def _measure(self, need: Need, option: Option) -> Node:
         assert need.fold is not None
+        return Fold(self._groups(option), need.fold.group, need.fold.compute, True)
+
+    def _windows(self, need: Need, option: Option) -> Node:
+        whole, edges = option.subs
+        asked, found = whole.goal.need.window, option.windows
+        assert need.fold is not None
+        assert asked is not None
+        assert found is not None
+        kept = self._groups(self.choice[whole.goal.number])
+        rows = Windows(asked.path, asked.cut, found.range, kept, self.node(edges.goal))
+        return Fold(rows, need.fold.group, need.fold.compute, True)
+
+    def _groups(self, option: Option) -> Search:
+        """The search for the groups of a view with measures."""
         assert option.view is not None
         assert option.measure is not None
         view = option.view
         takes = tuple(str(part) for part in view.parts if part.ways == 1)
         takes += tuple(measure.name for measure in view.measures)
-        search = Search(self.names[view.name], (), option.measure.given, (), takes)
-        return Fold(search, need.fold.group, need.fold.compute, True)
+        return Search(self.names[view.name], (), option.measure.given, (), takes)
 
     def _directory(self, need: Need, option: Option) -> Node:
         """Which time buckets there are, in the order in which they are wanted."""

@@ -1,8 +1,8 @@
 """Options: every way to answer a need from the candidate views, as a graph of goals and options.
 
 Six rules make all of them: search a view; fetch what it lacks; drive from the parent; re-root at the child;
-intersect; aggregate (fold the rows, or read a view with measures). An option uses at most one view; what else it
-takes are goals of its own, so that its cost depends on one (need, view) only.
+intersect; aggregate (fold the rows, or read a view with measures, or both for a range of time). An option uses at most
+one view; what else it takes are goals of its own, so that its cost depends on one (need, view) only.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from keyplan.design.needs import Need, driven, extreme_row, intersected, present
 from keyplan.design.statistics import Statistics
 from keyplan.design.walks import keeps_buckets_apart, match_directory, walks
 from keyplan.design.ways import Way, Ways, at_once
+from keyplan.design.windows import moments, windowed
 from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
 from keyplan.model.model import Model
@@ -102,7 +103,9 @@ class Options:
         need = goal.need
         if need.fold is not None:
             self._measured(goal, depth)
-            self._folded(goal, depth)
+            if need.window is None:
+                self._windowed(goal, depth)
+                self._folded(goal, depth)
             return
         if need.buckets is not None:
             self._listed(goal)
@@ -348,6 +351,28 @@ class Options:
         option = Option("measure", view, scaled, requests, found.entries, total, total * size, None, found)
         option.heat, option.reads = heat, reads
         goal.options.append(option)
+
+    def _windowed(self, goal: Goal, depth: int) -> None:
+        """What is kept of the windows that lie wholly in a range of time, and the rows of those that it cuts."""
+        need = goal.need
+        for path, cut in moments(self.measured[need.entity]):
+            found = windowed(self.model, self.statistics, need, path, cut)
+            if found is None or not (found.cut or found.expired):
+                continue
+            # The windows that a range cuts are known at once; that some have lost rows is seen in what is kept of them.
+            late = bool(found.expired)
+            budget = _half(goal.budget_ms) if late else goal.budget_ms
+            whole = self._goal(found.whole, goal.times, budget, depth + 1)
+            edges = self._goal(found.edges, goal.times * (found.cut + found.expired), budget, depth + 1)
+            if not whole.options or not edges.options:
+                goal.rejections.extend((*whole.rejections[:2], *edges.rejections[:2]))
+                continue
+            subs = (
+                Sub(whole, "", "whole", early=True),
+                Sub(edges, "", "edges", early=not late, chance=min(1.0, found.expired)),
+            )
+            rows = self.statistics.matched(need.entity, need.given, need.at_least)
+            goal.options.append(Option("windows", None, Cost(), 0.0, rows, subs=subs, windows=found))
 
     def _folded(self, goal: Goal, depth: int) -> None:
         last = extreme_row(self.model, goal.need)

@@ -28,7 +28,10 @@ class OwnRows(Keeping):
         """What the write does to the entries that its own rows have; `seen` is the view as these rows see it."""
         kind = self.kinds[view.kind]
         many = self.view_facts.multiplicity(seen) if not at else 1.0
-        change = self._counted(effect, seen) if seen.measures else self._changed(write, effect, seen, kind)
+        if kind.totals:
+            change = self._summed(effect, seen)
+        else:
+            change = self._counted(effect, seen) if seen.measures else self._changed(write, effect, seen, kind)
         # An entry of ours that comes anew has all its copies read, whatever it was that moved it.
         anew = not kind.kept_by_engine and bool(change.moves or change.puts)
         demands = self._copies(write, effect, seen, anew) if change.copies and not kind.inside else []
@@ -37,7 +40,7 @@ class OwnRows(Keeping):
         if embed is not None and embed.limit is not None:
             change, read, more = self._in_subset(write, effect, view, seen, facts, embed, change)
             demands += more
-        demands += self._next_extremes(write, effect, seen, change)
+        demands += self._next_extremes(write, effect, seen, change) if not kind.kept_by_engine else []
         if change.needs_old and not effect.old_known:
             demands.append(Demand(write.name, "old", effect.entity, whole_row(self.model, effect.entity), effect.times))
         scale = effect.times
@@ -148,6 +151,14 @@ class OwnRows(Keeping):
             return Change(adds=2.0, needs_old=True, copies=True)
         if effect.columns & self._decisive(view):
             return Change(adds=1.0, needs_old=True, copies=True)
+        return Change()
+
+    def _summed(self, effect: Effect, view: View) -> Change:
+        """What one row's change does to totals that the engine keeps: a new row is added, else they are made anew."""
+        if effect.kind in ("create", "replace"):
+            return Change(adds=1.0)
+        if effect.kind == "delete" or effect.columns & self._decisive(view):
+            return Change(patches=1.0)
         return Change()
 
     def _changed(self, write: Write, effect: Effect, view: View, kind: Kind) -> Change:

@@ -269,6 +269,9 @@ class Kind:
     engine does then, all of it in one atomic change."""
     measures: tuple[str, ...] = ()
     """The aggregates that a view of this kind can keep per group: of count, sum, min, max."""
+    totals: bool = False
+    """Kept by the engine with the values of a packed view, whose partition is its key: the measures of the entries of
+    each value, exact after every write of one of them."""
     unique: bool = False
     """Can refuse a second entry with the same parts."""
 

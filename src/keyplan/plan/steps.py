@@ -10,6 +10,7 @@ A plan is a tree of these nodes:
     Drive       runs `inner` once per row of `outer`, and joins up the answers
     Intersect   rows that all parts have, by key
     Then        rows that have a column, in its order, before those that lack it
+    Windows     measures of whole stretches of time, and the rows of those that a range cuts
     Fold        groups and aggregates
 
 Conditions inside a nested plan take values of the row it runs for through `Outer(path)`.
@@ -123,6 +124,30 @@ class Then:
     column: str
 
 
+FIRST, UNTIL, WINDOW = "$first", "$until", "$window"
+"""What the parts of `Windows` are told of the range, as values of the row that they run for."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Entries for a `Fold` that merges measures: of the windows of time that lie wholly in a range as a view keeps
+    them, of those that the range begins or ends in one for each row.
+
+    Where rows expire one by one, what is kept of a window is right until its first row has: from then on its rows are
+    read as well.
+    """
+
+    path: str
+    """The moment that the range is of."""
+    cut: str
+    """What it is cut to: the length of a window."""
+    range: tuple[Condition, ...]
+    whole: Search
+    """The measures of the windows from `Outer(FIRST)` on and before `Outer(UNTIL)`; what has no end is not told."""
+    edges: Node
+    """The rows of the window `Outer(WINDOW)`."""
+
+
 @dataclass(frozen=True)
 class Fold:
     """Aggregates over rows, or over the entries of a view with measures (`merged`)."""
@@ -133,7 +158,7 @@ class Fold:
     merged: bool = False
 
 
-Node = Search | Extend | Drive | Intersect | Then | Fold
+Node = Search | Extend | Drive | Intersect | Then | Windows | Fold
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ VERSION = "$version"
 """Of a subset (`Embed.limit`): how often its parent's children have been written, those included that it does not keep.
 It is read with the rows of the subset, and tested by the writes that take one of them away.
 Of a group that keeps a minimum or maximum, the measure of this name counts the changes of its rows, to the same end."""
+FIRST_EXPIRES = "$first_expires"
+"""The measure of groups whose rows expire: when the first of them does. Until then the other measures are right."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keyplan.plan.steps import Drive, Extend, Fold, Intersect, Node, Search, Then
+from keyplan.plan.steps import Drive, Extend, Fold, Intersect, Node, Search, Then, Windows
 
 
 def searches(node: Node) -> Iterator[Search]:
@@ -25,5 +25,8 @@ def searches(node: Node) -> Iterator[Search]:
         case Intersect(parts=parts):
             for part in parts:
                 yield from searches(part)
+        case Windows(whole=whole, edges=edges):
+            yield whole
+            yield from searches(edges)
         case Fold(rows=rows):
             yield from searches(rows)

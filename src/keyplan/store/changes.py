@@ -9,7 +9,7 @@ from typing import Any
 from keyplan.errors import ConflictError
 from keyplan.model.pattern import Path
 from keyplan.plan.edits import Edit, Test
-from keyplan.store.fold import plus
+from keyplan.plan.terms import plus
 from keyplan.store.places import Kept, Places
 from keyplan.store.rows import Key, Row, World
 

@@ -19,8 +19,9 @@ from keyplan.model.model import Model
 from keyplan.model.pattern import Compute, Path, Term
 from keyplan.model.values import add
 from keyplan.plan.edits import Edit, Test
+from keyplan.plan.terms import minus, plus
 from keyplan.store.changes import RowChange
-from keyplan.store.fold import compile_fold, minus, plus
+from keyplan.store.fold import compile_fold
 from keyplan.store.places import Kept, Places
 from keyplan.store.pump import gather
 from keyplan.store.rows import Key, Row, RowReader

@@ -21,7 +21,7 @@ from keyplan.model.pattern import Order, Outer
 from keyplan.model.types import Type
 from keyplan.plan.design import Design
 from keyplan.plan.gaps import from_gap_text
-from keyplan.plan.steps import Attach, Drive, Extend, Fold, Intersect, Node, Search, Then
+from keyplan.plan.steps import Attach, Drive, Extend, Fold, Intersect, Node, Search, Then, Windows
 from keyplan.plan.view import COUNT
 from keyplan.store.buckets import BucketsNode
 from keyplan.store.filter import Call, Row, compile_filter
@@ -30,6 +30,7 @@ from keyplan.store.keys import group_type
 from keyplan.store.order import Position, by_key, position_of, sort_rows
 from keyplan.store.pump import gather
 from keyplan.store.search import MOST_AT_ONCE, SearchNode, distinct
+from keyplan.store.windows import WindowsNode
 
 ROOT: tuple[dict[str, Any], ...] = ({},)
 """The outer rows of a plan's root: one, with nothing in it."""
@@ -84,6 +85,9 @@ class Executor:
             return IntersectNode(self, node)
         if isinstance(node, Then):
             return ThenNode(self, node)
+        if isinstance(node, Windows):
+            measures = self.design.views[node.whole.view].measures
+            return WindowsNode(self.model, node, self.compile_search(node.whole), self.compile(node.edges), measures)
         return FoldNode(self, node)
 
     def compile_search(self, node: Search) -> SearchNode:
@@ -454,16 +458,18 @@ class FoldNode:
         self.gaps: dict[str, tuple[str, Type]] = {}
         """Parts of groups that are kept as text: the part's name, the name of the value and its type."""
         if node.merged:
-            if not isinstance(rows, Search):
+            groups = rows.whole if isinstance(rows, Windows) else rows
+            if not isinstance(groups, Search):
                 raise DesignError("the plan merges measures of something that is not a view")
-            view = executor.design.views[rows.view]
+            view = executor.design.views[groups.view]
             measures = view.measures
             for part in view.parts:
                 if part.or_missing:
                     plain = str(replace(part, or_missing=False))
                     self.gaps[str(part)] = (plain, group_type(executor.model, view.entity, part))
-            takes = (path.removesuffix(" desc") for path in (*rows.takes, COUNT))
-            rows = replace(rows, takes=tuple(dict.fromkeys(takes)))
+            takes = (path.removesuffix(" desc") for path in (*groups.takes, COUNT))
+            groups = replace(groups, takes=tuple(dict.fromkeys(takes)))
+            rows = replace(rows, whole=groups) if isinstance(rows, Windows) else groups
         self.rows = executor.compile(rows)
         self.limit = 1 if is_first(node, self.rows.order) else None
         self.entity = self.rows.entity
@@ -483,7 +489,8 @@ class FoldNode:
         for name, (plain, type) in self.gaps.items():
             for rows in lists:
                 for row in rows:
-                    row[plain] = from_gap_text(type, row[name])
+                    if name in row:  # one that is read row by row has the value itself
+                        row[plain] = from_gap_text(type, row[name])
         return [self.fold(rows) for rows in lists]
 
 

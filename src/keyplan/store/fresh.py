@@ -16,9 +16,9 @@ from keyplan.model.model import Model
 from keyplan.model.pattern import Path
 from keyplan.plan.edits import Edit, Puts, Test
 from keyplan.plan.steps import Search
+from keyplan.plan.terms import plus
 from keyplan.plan.view import COUNT
 from keyplan.store.changes import RowChange, Work, merged
-from keyplan.store.fold import plus
 from keyplan.store.mutate import Mutator
 from keyplan.store.places import Place
 from keyplan.store.rows import Key, Row, World

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from keyplan.engines.base import Proc
 from keyplan.errors import DesignError
 from keyplan.plan.edits import Edit, Test
+from keyplan.plan.terms import minus, plus
 from keyplan.plan.view import COUNT, VERSION
 from keyplan.store.changes import RowChange, Work
-from keyplan.store.fold import minus, plus
 from keyplan.store.places import Place
 from keyplan.store.rows import Key, entries_at
 

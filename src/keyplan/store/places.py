@@ -21,9 +21,9 @@ from keyplan.model.pattern import Path, term_paths
 from keyplan.model.types import Type
 from keyplan.plan.dangling import dangling_role
 from keyplan.plan.design import Design
+from keyplan.plan.terms import compile_term
 from keyplan.plan.view import COPIES, COUNT, Embed, Measure, View
 from keyplan.store.filter import Call, Holds, compile_filter
-from keyplan.store.fold import compile_term
 from keyplan.store.keys import Key, KeyPart, key_of
 
 Row = dict[str, Any]

@@ -15,7 +15,7 @@ from keyplan.model.pattern import Order, Path, Pattern
 from keyplan.model.predicate import operand_value
 from keyplan.model.shape import plain_columns, shaper
 from keyplan.plan.design import Design
-from keyplan.plan.steps import Attach, Drive, Extend, Fold, Intersect, Node, Search, Then
+from keyplan.plan.steps import Attach, Drive, Extend, Fold, Intersect, Node, Search, Then, Windows
 from keyplan.store.cursor import Cursors
 from keyplan.store.execute import ROOT, Executor
 from keyplan.store.filter import Call, Row
@@ -225,6 +225,8 @@ def searches(node: Node) -> list[Search]:
         return [one for part in node.parts for one in searches(part)]
     if isinstance(node, Then):
         return [*searches(node.first), *searches(node.second)]
+    if isinstance(node, Windows):
+        return [node.whole, *searches(node.edges)]
     assert isinstance(node, Fold)
     return searches(node.rows)
 

@@ -172,7 +172,7 @@ class Spans:
                     f"view '{self.search.view}' is cut by {cut}({part.path}); a range needs both ends"
                 )
             start, end = truncate(found.low.value, cut), truncate(found.high.value, cut)
-            closed = not (found.high.open and _moment(end, Type("timestamp")) == found.high.value)
+            closed = not (found.high.open and start_moment(end, Type("timestamp")) == found.high.value)
             result = []
             while start < end or (closed and start == end):
                 result.append(start)
@@ -411,9 +411,9 @@ def _lower(a: Bound | None, b: Bound | None) -> Bound | None:
 def _start_of(bound: Bound, cut: str, type: Type) -> Bound | None:
     """`day(x) >= d` as a bound of x; None if there is no such moment."""
     if not bound.open:
-        return Bound(_moment(bound.value, type))
+        return Bound(start_moment(bound.value, type))
     try:
-        return Bound(_moment(following(bound.value, cut), type))
+        return Bound(start_moment(following(bound.value, cut), type))
     except OverflowError:
         return None
 
@@ -421,14 +421,14 @@ def _start_of(bound: Bound, cut: str, type: Type) -> Bound | None:
 def _end_of(bound: Bound, cut: str, type: Type) -> Bound | None:
     """`day(x) <= d` as a bound of x; None if nothing comes after it."""
     if bound.open:
-        return Bound(_moment(bound.value, type), True)
+        return Bound(start_moment(bound.value, type), True)
     try:
-        return Bound(_moment(following(bound.value, cut), type), True)
+        return Bound(start_moment(following(bound.value, cut), type), True)
     except OverflowError:
         return None
 
 
-def _moment(value: date, type: Type) -> date:
+def start_moment(value: date, type: Type) -> date:
     """The first value of a column's type in the time that begins with a truncated value."""
     if type.kind == "timestamp" and not isinstance(value, datetime):
         return datetime.combine(value, time(), UTC)

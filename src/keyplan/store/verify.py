@@ -21,11 +21,11 @@ from keyplan.errors import DesignMismatchError, EngineError
 from keyplan.model.entity import EXPIRES
 from keyplan.plan.edits import Edit
 from keyplan.plan.steps import Search
+from keyplan.plan.terms import plus
 from keyplan.plan.view import COUNT, VERSION
 from keyplan.store.apply import drift
 from keyplan.store.core import Core
 from keyplan.store.expiry import compile_alive, is_gone
-from keyplan.store.fold import plus
 from keyplan.store.places import Place
 from keyplan.store.rows import Key, Row, World, differs, entries_at
 from keyplan.store.verify_subsets import SubsetCheck

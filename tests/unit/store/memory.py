@@ -22,8 +22,8 @@ from keyplan.plan.design import Design
 from keyplan.plan.edits import Edit, Test
 from keyplan.plan.intents import INTENT_MODEL, INTENT_VIEW, INTENTS
 from keyplan.plan.steps import Search
+from keyplan.plan.terms import plus
 from keyplan.plan.view import COUNT, VERSION, View
-from keyplan.store.fold import plus
 from keyplan.store.keys import Key, KeyPart, key_of
 
 CHUNK = 3

@@ -27,6 +27,10 @@ KINDS = {
     ),
     # A collection that rows of one entity share with their children, documents of their own behind their parent's.
     "shared": Kind("shared", embeds=True, families=True),
+    # Measures of the entries of a packed document, in fields beside them.
+    "totals": Kind(
+        "totals", kept_by_engine=True, totals=True, partitioned=False, measures=("count", "sum", "min", "max")
+    ),
     "elements": Kind("elements", kept_by_engine=True, holds_all=True, inside=True),
     "index": Kind("index", kept_by_engine=True, holds_all=True, copies=True, partitioned=False, unique=True),
     # An index over the words of texts, which the documents carry as an array that we make.

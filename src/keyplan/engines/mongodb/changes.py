@@ -91,6 +91,9 @@ def signature(place: Place) -> str:
     told = [parts, slots, inside, *([sorted(place.words.items())] if place.words else [])]
     told += [[place.tag, *map(signature, place.beside.values())]] if place.tag else []
     told += [[place.array, place.own]] if place.packed else []
+    told += (
+        [sorted([name, slot.field, str(slot.type)] for name, (_, slot) in place.totals.items())] if place.totals else []
+    )
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
 
 

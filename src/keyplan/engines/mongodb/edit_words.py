@@ -5,6 +5,7 @@ from __future__ import annotations
 from keyplan.engines.mongodb.layout import EXPIRES_FIELD, OF, Place, layout
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
+from keyplan.model.pattern import term_paths
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Touch
 from keyplan.plan.view import COUNT
@@ -51,12 +52,27 @@ def _packed(place: Place, name: str, key: str, edit: str) -> str:
     """An entry in its partition's document; one that is there already is left out by a pipeline instead."""
     own = ", ".join(f"{slot.field}: :{slot.path}" for slot in place.own_key)
     if edit in ("delete", "patch"):
+        if place.totals:
+            rows = "without it" if edit == "delete" else "with its new values"
+            return f"{name}.updateOne({key}, [{{ $set: {{ {place.array}: … {rows} }} }}, {{ $set: … the totals }}])"
         return _element(place, name, key, edit)
     new = f"{key[:-2]}, {place.array}: {{ $not: {{ $elemMatch: {{ {own} }} }} }} }}"
-    lasts = f", $max: {{ {EXPIRES_FIELD}: :{EXPIRES} }}" if place.expires else ""
-    push = f"{name}.updateOne({new}, {{ $push: {{ {place.array}: {_fields(place)} }}{lasts} }}, {{ upsert: true }})"
+    push = f"{{ $push: {{ {place.array}: {_fields(place)} }}{_beside(place)} }}"
+    push = f"{name}.updateOne({new}, {push}, {{ upsert: true }})"
     pull = f"{name}.updateOne({{ _id: … }}, {{ $pull: {{ {place.array}: {{ … }} }} }})"
     return f"{pull}\n{push}" if edit == "move" else push
+
+
+def _beside(place: Place) -> str:
+    """What is done for a new entry to the fields beside the array: when the last one expires, and the totals."""
+    by_operator: dict[str, list[str]] = {"$max": [f"{EXPIRES_FIELD}: :{EXPIRES}"]} if place.expires else {}
+    for measure, slot in place.totals.values():
+        operator = f"${measure.how}" if measure.how in ("min", "max") else "$inc"
+        value = (
+            "1" if measure.how == "count" else f":{', :'.join(str(path) for path in sorted(term_paths(measure.term)))}"
+        )
+        by_operator.setdefault(operator, []).append(f"{slot.field}: {value}")
+    return "".join(f", {how}: {{ {', '.join(some)} }}" for how, some in by_operator.items())
 
 
 def _first(place: Place, edit: str) -> str:

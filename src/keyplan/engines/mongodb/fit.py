@@ -38,6 +38,10 @@ SUMMED_DIGITS = 11
 """What a sum over a hundred billion rows has more than one of them."""
 
 
+PACKED_DIGITS = 7
+"""The same for the entries of one document, of which 16 MB hold no ten million."""
+
+
 def values_bytes(values: Mapping[str, float]) -> float:
     return sum(values.values()) + sum(len(name) + FIELD_BYTES for name in values)
 
@@ -52,7 +56,7 @@ def entry_bytes(view: View, facts: ViewFacts, at: tuple[str, ...] = ()) -> float
     if view.packed:
         around = {part.path for part in view.partition if part.cut is None}  # said once, in the `_id`
         return ELEMENT_BYTES + values_bytes({p: size for p, size in facts.value_bytes.items() if p not in around})
-    if view.kind != "collection":
+    if view.kind not in ("collection", "totals"):
         return facts.key_bytes + ENTRY_BYTES
     return values_bytes(facts.value_bytes) + DOCUMENT_BYTES + (facts.key_bytes if view.measures else 0)
 
@@ -88,6 +92,8 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
         return _elements(model, view)
     if view.kind == "shared":
         return _shared(model, view, facts)
+    if view.kind == "totals":
+        return _totals(model, view)
     if view.kind != "collection":
         return _index(model, view)
     here = model.entities[view.entity]
@@ -213,6 +219,17 @@ def _packing(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
         return Rejection("a document would grow with every row, and nothing says how far")
     if facts.per_partition < FEWEST_PACKED:
         return Rejection(f"{facts.per_partition:.3g} entries a document are few; an index brings them together")
+    return view
+
+
+def _totals(model: Model, view: View) -> View | Rejection:
+    """Totals are exact: a sum has one field, and a minimum or maximum is one of the values."""
+    for measure in view.measures:
+        digits = _digits(model, view.entity, measure.term)
+        if measure.how == "sum" and digits + PACKED_DIGITS > LIMITS.digits:
+            return Rejection(f"'{measure.name}' may have more than the {LIMITS.digits} digits that are held exactly")
+        if measure.how in ("min", "max") and (measure.term is None or measure.term.path is None):
+            return Rejection(f"'{measure.name}' is of no field")
     return view
 
 

@@ -12,7 +12,8 @@ A document has
 
 A packed view has a document per partition instead: its `_id` is made of the partition's values alone, and the array
 `rows` has an element per entry, without what the `_id` says already. `_expires` then stands in the elements and, not
-before that of any of them, in the document, which the server deletes when its last entry has expired.
+before that of any of them, in the document, which the server deletes when its last entry has expired. Totals of the
+entries (`_count`, `sum_value`) stand beside the array.
 
 A shared collection has documents of two entities: rows, and the children of one role beside them. Every `_id` there is
 a document that begins with the parent's key, and goes on with `of`, which says what the document is. A child's goes on
@@ -30,6 +31,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from keyplan.engines.mongodb.totals import total_slot
 from keyplan.engines.mongodb.values import ID, Slot, encoder
 from keyplan.errors import UnsupportedError
 from keyplan.model.entity import EXPIRES
@@ -39,7 +41,7 @@ from keyplan.model.types import Type
 from keyplan.plan.design import Design, Structure
 from keyplan.plan.names import part_name
 from keyplan.plan.types import measure_type, part_type, path_type
-from keyplan.plan.view import COUNT, Embed, Part, View
+from keyplan.plan.view import COUNT, Embed, Measure, Part, View
 
 HERE = "_row"
 """The field that says that a parent's row is there, where no column does."""
@@ -103,6 +105,10 @@ class Place:
     indexes: list[Index] = field(default_factory=list)
     words: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Fields with the words of texts, and the paths of these texts."""
+    totals: dict[str, tuple[Measure, Slot]] = field(default_factory=dict)
+    """A packed view: the measures of all entries of a document, by name, and their fields."""
+    partial: bool = False
+    """Documents hold more than this: it is the totals of a packed view alone."""
     order: Index | None = None
     """Where the key has parts in both directions: the index that is sorted so."""
 
@@ -203,6 +209,8 @@ class Layout:
     """By view and the roles that lead to an embed inside it."""
     indexes: dict[str, Index]
     """By view."""
+    totals: dict[str, Place]
+    """By view: the documents of a packed one, as groups with their measures."""
 
     @property
     def collections(self) -> list[Place]:
@@ -223,13 +231,16 @@ def arrange(
 ) -> Layout:
     places: dict[tuple[str, tuple[str, ...]], Place] = {}
     indexes: dict[str, Index] = {}
+    totals: dict[str, Place] = {}
     listed = [(views[name], structure) for structure in structures for name in structure.views]
     for view, structure in listed:
         if not view.base:
             for place in _collection(model, view, structure.name):
                 places[view.name, place.at] = place
     for view, structure in listed:
-        if view.base:
+        if view.base and view.measures:
+            totals[view.name] = _totals(model, view, places[view.base, ()])
+        elif view.base:
             base = places[view.base, _base_at(views, homes, view)]
             made = _over_elements(view, structure, base, places) if base.array else _index(model, view, structure, base)
             base = made.place
@@ -241,7 +252,7 @@ def arrange(
             else:
                 base.indexes.append(made)
             indexes[view.name] = made
-    return Layout(places, indexes)
+    return Layout(places, indexes, totals)
 
 
 def _base_at(
@@ -296,6 +307,20 @@ def _packed(model: Model, view: View, name: str) -> Place:
         slots[part.path] = replace(slots[part.path], nullable=False)
         parts.append(KeyPart(slots[part.path], part.descending))
     return Place(view, (), view.entity, name, tuple(parts), slots, array=ROWS, own=len(view.sort))
+
+
+def _totals(model: Model, view: View, place: Place) -> Place:
+    """Totals beside the entries of a packed view, and its documents as groups that have them."""
+    if not place.packed or tuple(place.view.partition) != view.parts:
+        raise UnsupportedError(f"view '{view.name}': totals are kept by the partitions of a packed view")
+    names = FieldNames((place.array, *(slot.field for _, slot in place.totals.values())))
+    for measure in view.measures:
+        if measure.name not in place.totals:
+            place.totals[measure.name] = (measure, total_slot(model, view.entity, measure, names.of(measure.name)))
+    parts = place.parts[: len(place.root_key)]
+    slots = {part.slot.path: part.slot for part in parts}
+    slots |= {measure.name: place.totals[measure.name][1] for measure in view.measures}
+    return Place(view, (), view.entity, place.collection, parts, slots, partial=True)
 
 
 def _collection(model: Model, view: View, name: str) -> list[Place]:
@@ -462,7 +487,9 @@ def _over_elements(
     parts = []
     partial: dict[str, Any] = {}
     for part in view.parts[:-width]:
-        if part.path in inner.slots:
+        # Elements may have a copy of the owner's field, because they are counted by it: the document's own is meant.
+        owners = part.path.startswith(f"{inner.owner}.") and part.path.partition(".")[2] in document.slots
+        if part.path in inner.slots and not owners:
             slot = inner.slots[part.path]
             parts.append(KeyPart(Slot(slot.path, f"{inner.array}.{slot.field}", slot.type, nullable=False), many=True))
             continue

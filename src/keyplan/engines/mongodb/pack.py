@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from keyplan.engines.mongodb.layout import RECORD_COLLECTION
 from keyplan.model.model import Model
 from keyplan.plan.design import Structure
-from keyplan.plan.names import free_name, index_words, part_name, set_name
+from keyplan.plan.names import free_name, index_words, key_words, part_name, set_name
 from keyplan.plan.view import View
 
 NAME_BYTES = 100
@@ -15,7 +15,7 @@ NAME_BYTES = 100
 
 
 def pack(model: Model, views: Sequence[View]) -> tuple[Structure, ...]:
-    """A collection per view that we keep, an index per view that MongoDB keeps; collections first."""
+    """A collection per view that we keep, an index per view that MongoDB keeps, and totals; collections first."""
     taken = {RECORD_COLLECTION}
     homes = {view.name for view in home_views(model, views)}
     structures = []
@@ -26,7 +26,11 @@ def pack(model: Model, views: Sequence[View]) -> tuple[Structure, ...]:
         structures.append(Structure(name, "collection", (view.name,)))
     indexes: dict[str, set[str]] = {}
     for view in views:
-        if view.base:
+        if view.base and view.measures:
+            used = indexes.setdefault(view.base, {"_id_", "key_order", "expiry"})
+            name = free_name(f"totals_by_{key_words(view.parts)}"[:NAME_BYTES], used)
+            structures.append(Structure(name, "totals", (view.name,), {"on": names[view.base]}))
+        elif view.base:
             used = indexes.setdefault(view.base, {"_id_", "key_order", "expiry"})
             name = free_name(f"{'unique_' if view.unique else ''}{index_words(model, view)}"[:NAME_BYTES], used)
             structures.append(Structure(name, "index", (view.name,), {"on": names[view.base]}))

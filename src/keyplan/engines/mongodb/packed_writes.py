@@ -6,6 +6,8 @@ leaves out the old one. Everything else is as with embedded rows, of a parent th
 
 Where rows expire, the document's own `_expires` is never before that of an entry. It may be later, after an entry was
 deleted or expires sooner than it did; then the server deletes the document later, and nobody sees the difference.
+
+Totals are kept in the same update (`totals.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any
 from keyplan.engines.mongodb.families import Family, One
 from keyplan.engines.mongodb.layout import EXPIRES_FIELD, HERE, Place
 from keyplan.engines.mongodb.steps import Step
+from keyplan.engines.mongodb.totals import Totals
 from keyplan.engines.mongodb.values import ID, Document
 from keyplan.model.entity import EXPIRES
 from keyplan.plan.edits import Edit
@@ -36,6 +39,7 @@ class PackedFamily(Family):
         super().__init__(root)
         self.place = place
         self.member = self.members[id(place)]
+        self.totals = Totals(place)
 
     def steps(self, group: Sequence[One], *, alone: bool, careful: bool) -> list[Step]:
         if not careful and all(_is_new(edit) for _, _, edit in group):
@@ -51,8 +55,9 @@ class PackedFamily(Family):
         step.conditions = [{self.place.array: {"$not": {"$elemMatch": there}}}]
         elements = [self.member.fields(edit.values) for edit in edits]
         step.body = {"$push": {self.place.array: elements[0] if len(elements) == 1 else {"$each": elements}}}
+        step.body |= self.totals.added(edits)
         if self.place.expires:
-            step.body["$max"] = {EXPIRES_FIELD: _latest(edits)}
+            step.body["$max"] = {**step.body.get("$max", {}), EXPIRES_FIELD: _latest(edits)}
         # An entry that is there need not be in the way: it may have expired, or is to be replaced.
         step.hopeful = any(edit.expect == "any" or edit.alive_at is not None for edit in edits)
         return step
@@ -61,6 +66,8 @@ class PackedFamily(Family):
         return self.id(edit.key[: len(self.root.parts)])
 
     def _classic(self, place: Place, edit: Edit, step: Step) -> bool:
+        if self.totals and (edit.do != "patch" or not self.totals.paths.isdisjoint({*edit.values, *edit.adds})):
+            return False
         if not super()._classic(place, edit, step):
             return False
         if place.expires and (edit.do == "put" or EXPIRES in edit.values):
@@ -72,7 +79,7 @@ class PackedFamily(Family):
         if self.place.expires and stages:
             each = {"$map": {"input": f"${self.place.array}", "as": "e", "in": {"$ifNull": ["$$e._expires", NEVER]}}}
             stages.append({"$set": {EXPIRES_FIELD: {"$ifNull": [{"$max": each}, f"${EXPIRES_FIELD}"]}}})
-        return stages
+        return [*stages, self.totals.stage()] if self.totals and stages else stages
 
     # Many documents
 
@@ -82,7 +89,7 @@ class PackedFamily(Family):
         if any(edit.do != "put" for edit in edits):
             return None
         document = {ID: self._id_of(edits[0]), self.place.array: [self.member.fields(edit.values) for edit in edits]}
-        return document | ({EXPIRES_FIELD: _latest(edits)} if self.place.expires else {})
+        return document | self.totals.fields(edits) | ({EXPIRES_FIELD: _latest(edits)} if self.place.expires else {})
 
 
 def _is_new(edit: Edit) -> bool:

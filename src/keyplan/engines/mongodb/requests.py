@@ -9,15 +9,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keyplan.engines.base import Answer, Ask, Codec, Direct, Reader, Reply, Request, Row, Span
+from keyplan.engines.base import Answer, Ask, Codec, Direct, Proc, Reader, Reply, Request, Row, Sighting, Span
 from keyplan.engines.mongodb.elements import ElementReader
 from keyplan.engines.mongodb.embedded import EmbeddedReader
 from keyplan.engines.mongodb.family_reads import FamilyReader
 from keyplan.engines.mongodb.filters import FieldFilter, IdFilter, SharedFilter
 from keyplan.engines.mongodb.layout import ID_INDEX, Index, Layout, Place, layout
 from keyplan.engines.mongodb.limits import BATCH
-from keyplan.engines.mongodb.operations import Find, Found, More
+from keyplan.engines.mongodb.operations import Command, Find, Found, More
 from keyplan.engines.mongodb.packed_reads import PackedReader
+from keyplan.engines.mongodb.totals import Totals
 from keyplan.engines.mongodb.values import (
     ID,
     Document,
@@ -96,7 +97,7 @@ class MongoReader(Reader):
             fields.append(self._presence)
         self._projection: dict[str, int] | None = projection_of(takes, fields)
         self._keyed = projection_of([*takes, *key], fields)
-        if index is None and not place.children and len(search.takes) == len(place.slots):
+        if index is None and not (place.children or place.partial) and len(search.takes) == len(place.slots):
             self._projection = None
         self._filter: FieldFilter
         if by_fields:
@@ -235,6 +236,9 @@ class MongoCodec(Codec):
         if search.at:
             inner = self.layout.places[search.view, search.at]
             return EmbeddedReader(inner, search) if inner.array else MongoReader(inner, None, search)
+        totals = self.layout.totals.get(search.view)
+        if totals is not None:
+            return MongoReader(totals, None, search)
         index = self.layout.indexes.get(search.view)
         if index is not None and index.inner is not None:
             return ElementReader(index.inner, index, search)
@@ -244,6 +248,27 @@ class MongoCodec(Codec):
         if index is None and place.beside and search.along:
             return FamilyReader(self._model, place, search)
         return MongoReader(place, index, search)
+
+    def check(self, note: Callable[[Sighting], None], *, repair: bool) -> Proc[None]:
+        """Totals against the entries that they are of."""
+        for name, groups in self.layout.totals.items():
+            place = self.layout.places[groups.view.base, ()]
+            totals = Totals(place, groups.slots)
+            find: Request = Find(place.collection, totals.are_wrong(), {ID: 1}, strong=True)
+            key = key_decoder(groups.key)
+            while find is not None:
+                (reply,) = yield [find]
+                if not isinstance(reply, Found):
+                    raise reply
+                for document in reply.documents:
+                    note(Sighting(name, "wrong", key(document), is_entry=False))
+                if repair and reply.documents:
+                    updates = [{"q": {ID: one[ID]}, "u": [Totals(place).stage()]} for one in reply.documents]
+                    body = {"update": place.collection, "updates": updates, "writeConcern": {"w": "majority"}}
+                    (done,) = yield [Command(body)]
+                    if isinstance(done, Exception):
+                        raise done
+                find = More(reply.cursor) if reply.cursor is not None else None
 
     def write(self, edits: Sequence[Edit]) -> Request:
         return self._writer.write(edits)

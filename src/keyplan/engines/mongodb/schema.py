@@ -62,6 +62,9 @@ def _packed_schema(place: Place) -> Document:
         properties[EXPIRES_FIELD] = {"bsonType": "date"}
     properties[TOUCHED] = {"bsonType": ["int", "long"]}
     required = [ID, place.array, *([EXPIRES_FIELD] if place.expires else [])]
+    for _, slot in place.totals.values():
+        properties[slot.field] = value_schema(slot)
+        required += [] if slot.nullable else [slot.field]
     return {"bsonType": "object", "properties": properties, "additionalProperties": False, "required": required}
 
 

@@ -102,7 +102,9 @@ class _Find:
     def __init__(self, model: Model, places: Layout, search: Search) -> None:
         self.search = search
         self.index: Index | None = places.indexes.get(search.view)
-        place = self.index.place if self.index is not None else places.places[search.view, search.at]
+        place = places.totals.get(search.view) or (
+            self.index.place if self.index is not None else places.places[search.view, search.at]
+        )
         self.inner: Place | None = None
         if place.at and place.array:
             self.inner, place = place, places.places[search.view, ()]
@@ -212,7 +214,7 @@ def _value(slot: Slot, operand: Operand) -> Any:
         case Now():
             return Parameter(":now")
         case Outer(path=path):
-            return Parameter(f":{path}")
+            return Parameter(f":{path.lstrip('$')}")
 
 
 def _plain(condition: Condition) -> str:
