@@ -320,6 +320,8 @@ class Candidates:
         keys = {part.path for part in (*shape.partition, *shape.sort) if part.path} | set(here.key)
         keys |= _expiry(model, entity)
         for kind in (*self.own, *self.kept):
+            if kind.totals:
+                continue  # of no rows, but of what packed ones come to
             # Where a partition is named as a whole, its parts stand as in the model.
             partition = tuple(sorted(shape.partition, key=lambda part: self._place(entity, part)))
             sort = shape.sort

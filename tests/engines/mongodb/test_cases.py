@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 import keyplan
+from keyplan.design.build import build_problem
+from keyplan.engines import get_engine
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
+from keyplan.plan.view import View
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -214,6 +217,19 @@ def test_readings_of_an_hour_are_one_document_for_who_wants_a_week_of_them() -> 
     figures = design.plans["by_hour"].figures
     assert figures.units["documents"] == pytest.approx(169, abs=0.5)
     assert figures.bytes < 50_000  # 167 hours as they come to, and the readings of two
+
+
+def test_totals_are_candidates_for_aggregates_alone() -> None:
+    """Those of a partition for each form in which its rows can be packed, and of nothing else."""
+
+    def totals(name: str) -> list[View]:
+        model, _ = designed(name)
+        views = build_problem(model, get_engine("mongodb")).problem.views.values()
+        return [view for view in views if view.kind == "totals"]
+
+    assert totals("social") == []
+    assert [[str(part) for part in view.parts] for view in totals("sensors")] == [["sensor", "hour(at)"]]
+    assert all(view.measures for view in totals("sensors"))
 
 
 HOURS = """
