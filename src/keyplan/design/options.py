@@ -57,7 +57,10 @@ class Options:
         for view in views:
             if view.measures:
                 self.measured[view.entity].append(view)
-        self.directories = {name: [one for one in some if is_directory(one)] for name, some in self.measured.items()}
+        self.directories = {
+            name: [one for one in some if is_directory(one) and not kinds[one.kind].totals]
+            for name, some in self.measured.items()
+        }
         self.goals: list[Goal] = []
         self._heat: Heat | None = None
         self._barred: Set[str] = frozenset()
