@@ -33,7 +33,7 @@ AVERAGES = {
     "back_office": {"place_order": CHILDLESS},
     "blog": {"posts_by_author": PAGES, "drafts": PER_ROW, "rename_author": FOLLOWERS},
     "hotel": {"q7_arrivals": PER_ROW, "rename_hotel": FOLLOWERS},
-    "messaging": {"conversations": PER_ROW},
+    "messaging": {"ring": PER_ROW},
     "online_shop": {"order": PER_ROW},
     "sensors": {"sensors_of_site": PER_ROW},
     "shop": {"order_history": PER_ROW, "orders_by_product": PAGES, "describe": FOLLOWERS},
