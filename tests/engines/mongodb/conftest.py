@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -20,9 +20,8 @@ def mongodb() -> Iterator[Harness]:
     yield from started("mongodb")
 
 
-@pytest.fixture
-def first_children_embedded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Documents with the first children of a row cost next to nothing, and no others have any."""
+def cheap_children(monkeypatch: pytest.MonkeyPatch, refused: Callable[[View], str]) -> None:
+    """Views that have children with their rows cost next to nothing, but for those that are refused for a reason."""
     priced = cost.cost_model
 
     def cheap(model: Any) -> Any:
@@ -33,9 +32,7 @@ def first_children_embedded(monkeypatch: pytest.MonkeyPatch) -> None:
         fit, keep = costs.fit, costs.keep
 
         def fits(view: View, facts: ViewFacts) -> View | Rejection:
-            if any(embed.limit is None for embed in view.embeds):
-                return Rejection("all of them are apart here")
-            found: View | Rejection = fit(view, facts)
+            found: View | Rejection = Rejection(refused(view)) if refused(view) else fit(view, facts)
             return found
 
         costs.fit = fits
@@ -43,3 +40,23 @@ def first_children_embedded(monkeypatch: pytest.MonkeyPatch) -> None:
         return costs
 
     monkeypatch.setattr(cost, "cost_model", cheap)
+
+
+@pytest.fixture
+def first_children_embedded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Documents have the first children of their rows."""
+
+    def refused(view: View) -> str:
+        return "all of them are apart here" if any(embed.limit is None for embed in view.embeds) else ""
+
+    cheap_children(monkeypatch, refused)
+
+
+@pytest.fixture
+def children_beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Children are documents beside those of their rows, and no document has an array of them."""
+
+    def refused(view: View) -> str:
+        return "children are beside their parents here" if view.embeds and view.kind != "shared" else ""
+
+    cheap_children(monkeypatch, refused)

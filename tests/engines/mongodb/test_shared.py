@@ -18,13 +18,10 @@ from pymongo import MongoClient
 from pymongo.errors import WriteError
 
 import keyplan
-from keyplan.engines.mongodb import cost
 from keyplan.engines.mongodb.limits import CHUNK
-from keyplan.engines.work import Cost, Rejection, ViewFacts
 from keyplan.errors import ArgumentError, ConflictError, DesignMismatchError
 from keyplan.model.pattern import Condition, Order, Param, Path, Pattern, Select, Traffic
 from keyplan.plan.design import Design
-from keyplan.plan.view import View
 from keyplan.plan.walk import searches
 from tests import discussion
 from tests.conformance.pair import Pair, designed, opened, parsed
@@ -296,31 +293,6 @@ def some_share(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.node.originalname == "test_shared_collections_answer_as_the_reference":
         assert len(COUNTED) - before > EXAMPLES / 10
         assert any(COUNTED[before:])
-
-
-@pytest.fixture
-def children_beside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shared collections cost next to nothing, and no document has an array of children."""
-    priced = cost.cost_model
-
-    def cheap(model: Any) -> Any:
-        costs = priced(model)
-        for name in ("read", "touch"):
-            usual = getattr(costs, name)
-            setattr(costs, name, lambda work, usual=usual: Cost(1e-9) if work.view.embeds else usual(work))
-        fit, keep = costs.fit, costs.keep
-
-        def fits(view: View, facts: ViewFacts) -> View | Rejection:
-            if view.embeds and view.kind != "shared":
-                return Rejection("children are beside their parents here")
-            found: View | Rejection = fit(view, facts)
-            return found
-
-        costs.fit = fits
-        costs.keep = lambda view, facts: 0.0 if view.embeds else keep(view, facts)
-        return costs
-
-    monkeypatch.setattr(cost, "cost_model", cheap)
 
 
 @st.composite
