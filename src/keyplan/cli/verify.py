@@ -16,7 +16,9 @@ from keyplan.cli.tables import several, table
 @model_argument
 @url_argument
 @click.option(
-    "--repair", is_flag=True, help="Make indexes that are missing, and every view equal to its home rows; wants --yes."
+    "--repair",
+    is_flag=True,
+    help="Make indexes that are missing or stale, and every view equal to its home rows; wants --yes.",
 )
 @yes_option
 @format_option
@@ -41,7 +43,7 @@ def command(model_file: str, url: str, repair: bool, yes: bool, form: str) -> in
         for line in table(["view", *columns], rows, right=" ".join(columns)):
             click.echo(line)
         for fault in found.structures:
-            click.echo(fault if repair and yes else f"{fault}; 'keyplan apply' or --repair makes it again")
+            click.echo(fault if repair and yes else f"{fault}; --repair makes it again")
         for problem in found.problems:
             click.echo(problem)
         click.echo(f"\n{_outcome(found, repaired=repair and yes)}")
@@ -63,4 +65,4 @@ def _outcome(found: keyplan.Verification, *, repaired: bool) -> str:
         return f"{rows}: repaired " + " and ".join([*parts, *([entries] if wrong else [])])
     if wrong:
         return f"{rows}: views differ from their rows"
-    return f"{rows}: every view is what its rows imply, but structures are missing"
+    return f"{rows}: every view is what its rows imply, but structures are not as designed"

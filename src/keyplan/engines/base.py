@@ -325,6 +325,11 @@ class Engine(ABC):
     @abstractmethod
     def changes(self, model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]: ...
 
+    def stale(self, model: Model, design: Design) -> Proc[Sequence[Change]]:
+        """Steps for structures that are there as designed, but do not hold what the engine should keep in them."""
+        yield from ()
+        return ()
+
     @abstractmethod
     def connect(self, url: str, model: Model, design: Design | None) -> Port: ...
 

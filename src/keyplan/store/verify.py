@@ -129,6 +129,8 @@ class Verifier:
         lost = next((step.fault for step in steps if step.is_home), None)
         if lost is not None:
             raise DesignMismatchError(f"{lost}, with all its rows; restore it from a backup, or load the rows again")
+        if not any(step.is_place for step in steps):
+            steps = [*steps, *(yield from self.core.engine.stale(self.core.model, self.core.design))]
         self.result.structures = [step.fault for step in steps if step.fault]
         if not self.repair or not self.result.structures:
             self.result.compared = not any(step.is_place for step in steps)

@@ -60,6 +60,11 @@ class SqliteEngine(Engine):
 
         return changes(model, design, lock, found)
 
+    def stale(self, model: Model, design: Design) -> Proc[Sequence[Change]]:
+        from keyplan.engines.sqlite.stale import stale_indexes
+
+        return stale_indexes(model, design)
+
     def connect(self, url: str, model: Model, design: Design | None) -> Port:
         from keyplan.engines.sqlite.port import SqlitePort
 
