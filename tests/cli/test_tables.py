@@ -30,6 +30,20 @@ def test_the_widest_columns_are_cut_to_fit() -> None:
     assert lines[1].count("…") == 2
 
 
+def test_a_long_name_is_broken_only_where_a_line_of_its_own_is_too_short() -> None:
+    lines = table(["a", "b"], [["one", f"word, {'x' * 30}, last"]], wrap="b", fit=25)
+    assert [line[5:] for line in lines[1:]] == ["word,", f"  {'x' * 18}", f"  {'x' * 12}, last"]
+    lines = table(["a", "b"], [["one", f"word, {'x' * 17}, last"]], wrap="b", fit=25)
+    assert [line[5:] for line in lines[1:]] == ["word,", f"  {'x' * 17},", "  last"]
+    lines = table(["a", "b"], [["one", f"{'x' * 21}, last"]], wrap="b", fit=25)
+    assert [line[5:] for line in lines[1:]] == ["x" * 20, "  x, last"]
+
+
+@pytest.mark.parametrize("cell", ["", "x", "xy", "x y"])
+def test_narrow_columns_that_may_wrap(cell: str) -> None:
+    assert table(["a", "b"], [["one", cell]], wrap="b")[1:] == [f"one  {cell}".rstrip()]
+
+
 def test_columns_are_never_cut_to_nothing() -> None:
     assert len(table(["a"] * 10, [["x" * 20] * 10], fit=20)[1]) == 10 * 8 + 9 * 2
 

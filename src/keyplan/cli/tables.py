@@ -9,6 +9,8 @@ from decimal import Decimal
 from textwrap import wrap as wrap_text
 
 GAP = "  "
+INDENT = "  "
+"""Before what goes on in the next line."""
 NARROWEST = 8
 """No column is squeezed below this to make a table fit."""
 COMFORTABLE = 24
@@ -67,9 +69,20 @@ def _broken(text: str, size: int) -> list[str]:
     for paragraph in text.split("\n"):
         # A composed key may be broken between its parts, as if there were spaces.
         loose = paragraph.replace("#{", "# {") if len(paragraph) > size else paragraph
-        broken = wrap_text(loose, size, subsequent_indent="  ", break_on_hyphens=False) or [""]
-        lines += [line.replace("# {", "#{") for line in broken]
+        short = " ".join(_with_short_words(loose, max(1, size - len(INDENT))))
+        broken = wrap_text(short, size, subsequent_indent=INDENT, break_on_hyphens=False)
+        lines += [line.replace("# {", "#{") for line in broken or [""]]
     return lines
+
+
+def _with_short_words(text: str, size: int) -> list[str]:
+    """Its words, longer ones in pieces of a whole line: left to itself, `wrap` ends lines with their first letters."""
+    pieces: list[str] = []
+    for word in text.split(" "):
+        first = size if pieces else size + len(INDENT)
+        pieces.append(word[:first])
+        pieces += [word[start : start + size] for start in range(first, len(word), size)]
+    return pieces
 
 
 def _shortened(text: str, size: int) -> str:
