@@ -188,11 +188,16 @@ def _steps(design: Design, pattern: str) -> list[tuple[object, ...]]:
     return [
         (
             step["op"],
-            _settled(design.views[str(step["view"])]) if step.get("view") in design.views else None,
+            _read(design.views[str(step["view"])]) if step.get("view") in design.views else None,
             *(_plain(step.get(key)) for key in _SAID),
         )
         for step in design.plans[pattern].steps
     ]
+
+
+def _read(view: View) -> View:
+    """A view as a step sees it: what else its entries hold is not the step's concern."""
+    return replace(identity(view), holds=(), embeds=tuple(replace(embed, holds=()) for embed in view.embeds))
 
 
 def _plain(value: object) -> object:
