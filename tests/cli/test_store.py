@@ -265,7 +265,10 @@ def test_wrong_calls(keyplan: Keyplan, shop: str, arguments: tuple[str, ...], li
 @pytest.mark.parametrize(
     ("row", "line"),
     [
-        ("{", "stdin:1: is not JSON: …"),
+        (
+            "{",
+            "stdin:1: is not JSON: Expecting property name … at character 2; check quotes, commas and brackets there",
+        ),
         ('{"Product": {}}', 'stdin:1: expected ["Entity", {row}]'),
         ('["Produkt", {}]', "stdin:1: no entity 'Produkt'; did you mean 'Product'?"),
         (
@@ -344,6 +347,7 @@ def test_an_interrupted_load_goes_on(keyplan: Keyplan, monkeypatch: pytest.Monke
         ("sqlite:nosuch/shop.db", "nosuch/shop.db: …"),
         ("sqlite:shop.yaml", "shop.yaml: is not an SQLite database; …"),
         ("nosuch:shop", "no engine for 'nosuch:'; …"),
+        ("sqlit:shop.db", "no engine for 'sqlit:'; did you mean 'sqlite'?; URLs begin with …"),
         ("shop.db", "'shop.db' is no URL; say which engine it is on, as in sqlite:shop.db"),
     ],
 )

@@ -40,4 +40,5 @@ def engine_for_url(url: str) -> Engine:
         engine = get_engine(name)
         if scheme in engine.schemes:
             return engine
-    raise UnknownEngineError(f"no engine for '{scheme}:'; URLs begin with one of {', '.join(BUILTIN)}")
+    known = ", ".join(BUILTIN)
+    raise UnknownEngineError(f"no engine for '{scheme}:'{nearest(scheme, BUILTIN)}; URLs begin with one of {known}")

@@ -94,7 +94,8 @@ def parse_json(text: str) -> Any:
     except RecursionError:
         raise ValueError("is nested too deep") from None
     except json.JSONDecodeError as error:
-        raise ValueError(f"is not JSON: {error}") from None
+        where = f"{error.msg} at character {error.pos + 1}"
+        raise ValueError(f"is not JSON: {where}; check quotes, commas and brackets there") from None
 
 
 def _no_constant(name: str) -> None:
