@@ -7,7 +7,7 @@ word, counters, embedded children, indexes of the engine. They have to be true f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from keyplan.engines import get_engine
@@ -496,36 +496,44 @@ class _Naive:
             role = about.roles[name]
             target = self.model.entities[role.entity]
             if role.many:
-                pairs = zip(role.columns, about.key, strict=True)
-                links = [Condition(Path((), there), "=", (Outer(here),)) for there, here in pairs]
-                child: Node = self.children(role, links)
-                held = self.subset_of(role, inner.order, inner.limit)
-                if held:
-                    child = Search(held, (name,), tuple(links), takes=target.stored)
-                for term in inner.order:
-                    inner.add(term.path)
-                below = self.attached(role.entity, inner)
-                if below:
-                    child = Extend(child, below)
-                order: tuple[Order, ...] = ()
-                if inner.order:
-                    last = inner.order[-1].descending
-                    named = {str(term.path) for term in inner.order}
-                    ties = (Order(Path((), column), last) for column in target.key if column not in named)
-                    order = (*inner.order, *ties)
-                adds.append(Attach(name, child, True, order=order, limit=inner.limit))
+                adds.append(self.attached_children(role, inner, about.key))
                 continue
             for column in sorted(inner.columns):
                 if target.columns[column].computed is not None:
                     adds.append(Attach(name, self.computed(target, column, role.columns)))
+            for further, deeper in inner.roles.items():
+                if target.roles[further].many:  # which are those of the key, whether there is such a row or not
+                    adds.append(self.attached_children(target.roles[further], deeper, role.columns, f"{name}."))
             if copied and self.is_copied(entity, name, inner):
                 continue
             pairs = zip(target.key, role.columns, strict=True)
             links = [Condition(Path((), there), "=", (Outer(here),)) for there, here in pairs]
             node: Node = Search(self.homes[target.name][0], given=tuple(links), takes=target.stored)
-            below = self.attached(target.name, _without_computed(target, inner))
+            below = self.attached(target.name, _by_the_row(target, inner))
             adds.append(Attach(name, Extend(node, below) if below else node))
         return tuple(adds)
+
+    def attached_children(self, role: Role, inner: Tree, key: Sequence[str], prefix: str = "") -> Attach:
+        """The rows on the many side of a role, given what holds the parent's key."""
+        target = self.model.entities[role.entity]
+        pairs = zip(role.columns, key, strict=True)
+        links = [Condition(Path((), there), "=", (Outer(here),)) for there, here in pairs]
+        child: Node = self.children(role, links)
+        held = self.subset_of(role, inner.order, inner.limit)
+        if held:
+            child = Search(held, (role.name,), tuple(links), takes=target.stored)
+        for term in inner.order:
+            inner.add(term.path)
+        below = self.attached(role.entity, inner)
+        if below:
+            child = Extend(child, below)
+        order: tuple[Order, ...] = ()
+        if inner.order:
+            last = inner.order[-1].descending
+            named = {str(term.path) for term in inner.order}
+            ties = (Order(Path((), column), last) for column in target.key if column not in named)
+            order = (*inner.order, *ties)
+        return Attach(prefix + role.name, child, True, order=order, limit=inner.limit)
 
     def children(self, role: Role, links: list[Condition]) -> Node:
         if self.extras.embeds and self.may_embed(role) and role.entity != self.parent(role):
@@ -580,9 +588,10 @@ def _is_ordered(node: Node) -> bool:
     return bool(node.order) if isinstance(node, Search) else isinstance(node, Drive) and node.ordered
 
 
-def _without_computed(entity: Entity, tree: Tree) -> Tree:
+def _by_the_row(entity: Entity, tree: Tree) -> Tree:
+    """What depends on the row itself, and not on its key alone."""
     plain = {column for column in tree.columns if entity.columns[column].computed is None}
-    return replace(tree, columns=plain)
+    return replace(tree, columns=plain, roles={n: one for n, one in tree.roles.items() if not entity.roles[n].many})
 
 
 def _parts(columns: Iterable[str]) -> tuple[Part, ...]:

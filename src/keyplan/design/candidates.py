@@ -164,6 +164,7 @@ class Candidates:
         """The parts that a need can bind: with and without `in` lists, fields that change, truncations (which a range
         answers as well), and values that may be too long for a key."""
         firm: list[Part] = []
+        alone: list[Part] = []
         soft: dict[tuple[tuple[str, ...], str], list[Part]] = {}
         for condition in need.given:
             part = self._part_of(need.entity, condition)
@@ -172,6 +173,9 @@ class Candidates:
             column = self.model.column(need.entity, condition.path)
             moving = str(condition.path) in self.changing[need.entity]
             long = column.type.kind in ("text", "bytes")
+            if moving and column.computed is None and any(kind.composed for kind in self.kept):
+                # A key composed with what stays needs the row when it changes; by itself it does not.
+                alone.append(part)
             if condition.op == "in" or moving or long or condition.cut in CUT_SECONDS:
                 # The columns of one reference are in a key together or not at all.
                 soft.setdefault((condition.path.roles, f"{column.field} {condition.cut}"), []).append(part)
@@ -180,6 +184,8 @@ class Candidates:
         for size in range(len(soft), -1, -1):
             for some in combinations(soft.values(), size):
                 yield (*firm, *(part for parts in some for part in parts))
+        if firm and alone:
+            yield tuple(alone)
 
     def _part_of(self, entity: str, condition: Condition) -> Part | None:
         if self.model.is_many(entity, condition.path.roles):

@@ -40,7 +40,7 @@ def test_it_predicts_what_it_measured_and_leaves_nothing_behind(
     assert found.r2 > 0.7
     assert found.median_error < 0.5
     # A gigabyte that is kept costs no time.
-    assert set(found.coefficients) == {each.name for each in fields(Coefficients)} - {"keep_gb_ms"}
+    assert set(found.coefficients) == {each.name for each in fields(Coefficients)} - {"keep_gb_ms", "total"}
     assert set(found.latencies) == {each.name for each in fields(Latencies)}
     assert min(found.coefficients["command"], found.coefficients["write"]) > 5
     with MongoClient[dict[str, Any]](url) as client:

@@ -199,7 +199,8 @@ def test_the_pipeline_of_revenue_is_over_the_documents() -> None:
     model, design = example("shop")
     made = pipelines(model, design)["revenue"]
     assert isinstance(made, Pipeline)
-    assert [next(iter(stage)) for stage in made.stages][:4] == ["$match", "$unwind", "$lookup", "$unwind"]
+    assert [next(iter(stage)) for stage in made.stages][:2] == ["$match", "$unwind"]
+    assert list(made.stages[0]["$match"]) == ["created_at"]  # of the order, so that an index helps
     text = keyplan.emit(model, design, "pipelines")["shop.pipelines.js"]
     assert "function revenue() {" in text
     assert "new Date(Date.now() - 2592000000)" in text

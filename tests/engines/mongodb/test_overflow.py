@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pymongo import MongoClient
 
 import keyplan
-from keyplan.design import overflow, ways
+from keyplan.design import extras, overflow
 from keyplan.engines.mongodb import fit
 from keyplan.engines.work import Rejection
 from keyplan.errors import ArgumentError, ConflictError
@@ -289,7 +289,7 @@ def test_overflowing_children_answer_as_the_reference(
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(overflow, "lengths", lengths)
-        patched.setattr(ways, "chance_of_more", lambda *_: 0.01)  # as few as there are, documents are often full
+        patched.setattr(extras, "chance_of_more", lambda *_: 0.01)  # as few as there are, documents are often full
         design = keyplan.design(model, "mongodb")
         full = [one for plan in design.plans.values() for one in attached(plan.node) if one.beyond is not None]
         if full:

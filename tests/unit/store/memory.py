@@ -128,6 +128,10 @@ class MemoryEngine:
     def changes(self, model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]:
         return ()
 
+    def stale(self, model: Model, design: Design) -> Proc[tuple[Change, ...]]:
+        return ()
+        yield
+
 
 class MemoryPort:
     """The entries themselves."""

@@ -117,13 +117,11 @@ class _Maker:
 
     def _held(self, path: Path) -> tuple[Place, Slot] | None:
         """The slot that has the value without a lookup, and whether it is in the element or around it."""
-        slot = self.place.slots.get(str(path))
-        if slot is not None:
-            return self.place, slot
         outer = self._outer(path)
         if outer is not None and str(outer) in self.root.slots:
-            return self.root, self.root.slots[str(outer)]
-        return None
+            return self.root, self.root.slots[str(outer)]  # though the element may repeat it
+        slot = self.place.slots.get(str(path))
+        return None if slot is None else (self.place, slot)
 
     def _is_outside(self, path: Path) -> bool:
         held = self._held(path)
