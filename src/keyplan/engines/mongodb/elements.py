@@ -7,7 +7,7 @@ come in the order of the key, and the elements of each are put in order here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from keyplan.engines.base import Answer, Ask, Row, Span
@@ -15,7 +15,7 @@ from keyplan.engines.mongodb.embedded import EmbeddedReader, ScanAsk
 from keyplan.engines.mongodb.filters import FieldFilter, Term, beginning, conjunction, disjunction, lexicographic
 from keyplan.engines.mongodb.layout import Index, Place, owner_slot
 from keyplan.engines.mongodb.operations import Find, Found, More
-from keyplan.engines.mongodb.values import ID, Document, encoder, key_decoder
+from keyplan.engines.mongodb.values import ID, Document, key_decoder
 from keyplan.plan.steps import Search
 
 
@@ -39,8 +39,7 @@ class ElementReader(EmbeddedReader):
         self._which = next(number for number, part in enumerate(heads) if part.many)
         """Which part is the elements' own."""
         own = heads[self._which].slot
-        self._inside = own.field.removeprefix(f"{place.array}.")
-        self._encode = encoder(own)
+        self._own = key_decoder((replace(own, field=own.field.removeprefix(f"{place.array}.")),))
         beside = [part.slot for part in heads if not part.many]
         self._above = key_decoder((*beside, *place.root_key))
         """The parts of the key that the document tells, all but the elements' own."""
@@ -122,11 +121,11 @@ class ElementReader(EmbeddedReader):
         assert isinstance(ask, ElementsAsk)
         rows: list[Row] = []
         span = ask.span
-        wanted = self._encode(span.partition[self._which])
+        wanted = (span.partition[self._which],)  # compared as values: the driver brings others than it takes
         below = self._below(span)
         for document in reply.documents:
             above = self._above(document)
-            array = [e for e in document.get(self._place.array, ()) if e.get(self._inside) == wanted]
+            array = [e for e in document.get(self._place.array, ()) if self._own(e) == wanted]
             found = self._elements({**document, self._place.array: array})
             rows += self._within([((*above, *key), row) for key, row in found], below, None, 0)
         left = None if ask.left is None else ask.left - len(rows)
