@@ -361,6 +361,7 @@ class Candidates:
                 union |= asked
             contents.add(frozenset(keys | union))
             contents.add(frozenset(keys | own | union))
+            contents |= {frozenset(keys | tested) for tested in self._tested_of(probe, needs)}
             # Of a key under itself, the whole rows are a home already, unless all rows share one partition.
             exact = {part.path for part in (*partition, *sort)} == set(here.key) and not shape.where
             exact = exact and (bool(partition) or not kind.partitioned)
@@ -443,6 +444,14 @@ class Candidates:
             found = match_key(self.model, self.statistics, self.kinds[view.kind], view, need)
             if found is not None and not found.scan:
                 yield self._asked(need, found.left)
+
+    def _tested_of(self, view: View, needs: list[Need]) -> Iterator[frozenset[str]]:
+        """Per need that the key leaves conditions to: what these test, so that only rows that pass are fetched."""
+        for need in needs:
+            found = match_key(self.model, self.statistics, self.kinds[view.kind], view, need)
+            if found is not None and not found.scan and found.left:
+                paths = (str(path) for one in found.left for path in (one.path, *one.also))
+                yield frozenset(text for text in paths if self._copyable(need.entity, text))
 
     def _wanted_of(self, need: Need, left: tuple[Condition, ...]) -> frozenset[str]:
         """What a need takes that leaves these conditions to be tested, as far as views may hold it."""
