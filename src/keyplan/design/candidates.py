@@ -451,7 +451,9 @@ class Candidates:
             found = match_key(self.model, self.statistics, self.kinds[view.kind], view, need)
             if found is not None and not found.scan and found.left:
                 paths = (str(path) for one in found.left for path in (one.path, *one.also))
-                yield frozenset(text for text in paths if self._copyable(need.entity, text))
+                tested = frozenset(text for text in paths if self._copyable(need.entity, text))
+                yield tested
+                yield tested - self.changing[need.entity]  # what has to be followed is dearer to keep
 
     def _wanted_of(self, need: Need, left: tuple[Condition, ...]) -> frozenset[str]:
         """What a need takes that leaves these conditions to be tested, as far as views may hold it."""
