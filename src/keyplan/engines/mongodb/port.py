@@ -12,11 +12,9 @@ commit where it cannot say. What is still unknown then is an UncertainError.
 URL's `readPreference` says, in a causally consistent session that waits for all that this client has seen or written.
 Any other takes the URL's `readPreference` and `readConcernLevel`.
 
-**Async.** The driver's async client runs two tasks of the event loop for every reply. Where few calls are in flight,
-its blocking client on another thread answers a small read in less processor time; where many are, the loop serves
-several of them in each of its turns, and there is nothing to be gained. So plain reads of one piece go to such a client
-(`Aside`) as long as there are few. Whatever has to agree with what this client wrote or saw stays with the first one:
-it alone knows which primary it has written to.
+**Async.** Plain reads of one piece from the primary go over connections that the event loop itself listens to
+(`lines.py`). Whatever has to agree with what this client wrote or saw stays with the driver's async client: it alone
+knows which primary it has written to.
 
 URLs: `mongodb://[user:password@]host[,host][:port]/database[?options]` and `mongodb+srv://…`, with the options of
 MongoDB's drivers.
@@ -26,25 +24,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
-from threading import Lock
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keyplan.engines.base import SESSION, Reply, Request, Round
 from keyplan.engines.mongodb.exchange import exchange
 from keyplan.engines.mongodb.limits import CHUNK
+from keyplan.engines.mongodb.lines import Lines
 from keyplan.engines.mongodb.operations import Find, Found
 from keyplan.engines.mongodb.transport import (
     ERRORS,
     AutoReconnect,
     Link,
+    ServerSelectionTimeoutError,
     pymongo,
 )
 from keyplan.engines.mongodb.values import Document
-from keyplan.engines.mongodb.workers import Workers
-
-FEW = 8
-"""Up to so many calls in flight, small reads of an async store go to a blocking client."""
 
 
 def leftover(request: Find, cursor: int) -> Document:
@@ -80,6 +75,8 @@ class MongoPort:
             if not found["id"]:
                 return Found(found["firstBatch"])
             self._link.database.command(leftover(request, found["id"]))
+        except ServerSelectionTimeoutError as error:  # it has waited for one already
+            return self._link.error(error, writing=False)
         except AutoReconnect:
             pass  # the driver's own find is done again where that helps
         except ERRORS as error:
@@ -118,75 +115,44 @@ class _SharedPort(MongoPort):
         pass
 
 
-class Aside:
-    """A blocking client besides, for small plain reads; made when one is first wanted."""
-
-    def __init__(self, make: Callable[[], Link], workers: Workers) -> None:
-        self._make = make
-        self._lock = Lock()
-        self._link: Link | None = None
-        self.workers = workers
-
-    def using(self, options: Mapping[str, Any]) -> Aside:
-        """The same client with other concerns."""
-        return Aside(lambda: self.link().using(options), self.workers)
-
-    def link(self) -> Link:
-        """On a thread: to make a client may ask the DNS for its servers."""
-        if self._link is None:
-            with self._lock:
-                if self._link is None:
-                    self._link = self._make()
-        return self._link
-
-    def page(self, request: Find) -> asyncio.Future[Document]:
-        return self.workers.call(self._page, request)
-
-    def _page(self, request: Find) -> Document:
-        found: Document = self.link().page(request)
-        return found
-
-    async def close(self) -> None:
-        if self._link is not None:
-            await self.workers.call(self._link.client.close)
-        self.workers.close()
-
-
 class MongoAsyncPort:
     """A database, async."""
 
     def __init__(self, url: str) -> None:
         self._link = Link(url, pymongo.AsyncMongoClient)
-        self._aside = Aside(lambda: Link(url, pymongo.MongoClient), Workers())
+        self._lines = Lines(self._link.client.options, lambda: Link(url, pymongo.MongoClient).client)
 
     def using(self, options: Mapping[str, Any]) -> MongoAsyncPort:
         """As above."""
-        return _SharedAsyncPort(self._link.using(options), self._aside.using(options))
+        return _SharedAsyncPort(self._link.using(options), self._lines)
 
     async def send(self, round: Round) -> Sequence[Reply]:
-        workers, many = self._aside.workers, len(round)
-        workers.flying += many
-        try:
-            if many > 1:
-                return await asyncio.gather(*(self._one(request) for request in round))
-            return [await (self._page(request) if is_page(request) else self._one(request)) for request in round]
-        finally:
-            workers.flying -= many
+        if len(round) > 1:
+            return await asyncio.gather(*(self._answer(request) for request in round))
+        return [await self._answer(request) for request in round]
+
+    async def _answer(self, request: Request) -> Reply:
+        return await (self._page(request) if is_page(request) else self._one(request))
 
     async def _page(self, request: Find) -> Reply:
-        aside = self._aside
-        few = aside.workers.flying <= FEW and not request.strong
+        link = self._link
         try:
-            reply = await (aside.page(request) if few else self._link.page(request))
-            self._link.note(reply.get("operationTime"), reply.get("$clusterTime"))
+            reply = None
+            if link.reads_primary and not request.strong:
+                reply = await self._lines.ask(link.database.name, link.command(request), link.options)
+            if reply is None:
+                reply = await link.page(request)
+            link.note(reply.get("operationTime"), reply.get("$clusterTime"))
             found = reply["cursor"]
             if not found["id"]:
                 return Found(found["firstBatch"])
-            await self._link.database.command(leftover(request, found["id"]))
+            await link.database.command(leftover(request, found["id"]))
+        except ServerSelectionTimeoutError as error:  # it has waited for one already
+            return link.error(error, writing=False)
         except AutoReconnect:
             pass  # as above
         except ERRORS as error:
-            return self._link.error(error, writing=False)
+            return link.error(error, writing=False)
         return await self._one(request)
 
     async def _one(self, request: Request) -> Reply:
@@ -210,16 +176,16 @@ class MongoAsyncPort:
             return done.value
 
     async def close(self) -> None:
-        await self._aside.close()
+        await self._lines.close()
         await self._link.client.close()
 
 
 class _SharedAsyncPort(MongoAsyncPort):
     """As above."""
 
-    def __init__(self, link: Link, aside: Aside) -> None:
+    def __init__(self, link: Link, lines: Lines) -> None:
         self._link = link
-        self._aside = aside
+        self._lines = lines
 
     async def close(self) -> None:
         pass

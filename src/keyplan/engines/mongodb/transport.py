@@ -19,13 +19,20 @@ from keyplan.engines.mongodb.values import Document, Top
 from keyplan.errors import ArgumentError, KeyplanError, MissingDriverError
 
 try:
+    import bson
     import pymongo
     from bson.codec_options import CodecOptions, TypeEncoder, TypeRegistry
     from bson.decimal128 import Decimal128
     from bson.errors import BSONError
     from bson.max_key import MaxKey
-    from pymongo import read_preferences
-    from pymongo.errors import AutoReconnect, BulkWriteError, OperationFailure, PyMongoError
+    from pymongo import _csot, read_preferences
+    from pymongo.errors import (
+        AutoReconnect,
+        BulkWriteError,
+        OperationFailure,
+        PyMongoError,
+        ServerSelectionTimeoutError,
+    )
     from pymongo.read_concern import ReadConcern
     from pymongo.read_preferences import ReadPreference
     from pymongo.write_concern import WriteConcern
@@ -41,8 +48,11 @@ __all__ = [
     "PyMongoError",
     "ReadConcern",
     "ReadPreference",
+    "ServerSelectionTimeoutError",
     "WriteConcern",
+    "bson",
     "codec_options",
+    "has_deadline",
     "pymongo",
 ]
 
@@ -89,6 +99,11 @@ def codec_options() -> CodecOptions[Any]:
         uuid_representation=UuidRepresentation.STANDARD,
         type_registry=TypeRegistry([_DecimalEncoder(), _TopEncoder()]),
     )
+
+
+def has_deadline() -> bool:
+    """Whether the caller has said how long the driver may take (`pymongo.timeout`)."""
+    return _csot.get_timeout() is not None
 
 
 class Seen:
@@ -217,6 +232,15 @@ class Link:
 
     def page(self, request: Find) -> Any:
         """The find as a plain command, which for one small answer is quicker than the driver's cursor."""
+        preference = ReadPreference.PRIMARY if request.strong else self.database.read_preference
+        return self.database.command(self.command(request), codec_options=self.options, read_preference=preference)
+
+    @property
+    def reads_primary(self) -> bool:
+        """Whether plain reads go to the primary."""
+        return bool(self.database.read_preference.mode == ReadPreference.PRIMARY.mode)
+
+    def command(self, request: Find) -> Document:
         body: Document = {"find": request.collection, "filter": request.filter}
         if request.projection is not None:
             body["projection"] = request.projection
@@ -225,11 +249,8 @@ class Link:
         if request.hint is not None:
             body["hint"] = request.hint
         body["limit"] = body["batchSize"] = request.limit
-        if request.strong:
-            body["readConcern"] = self._strong_concern.document
-            return self.database.command(body, codec_options=self.options, read_preference=ReadPreference.PRIMARY)
-        body |= self._weak_level
-        return self.database.command(body, codec_options=self.options, read_preference=self.database.read_preference)
+        body |= {"readConcern": self._strong_concern.document} if request.strong else self._weak_level
+        return body
 
     def writing(self, name: str) -> Any:
         found = self._writing.get(name)

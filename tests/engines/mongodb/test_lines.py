@@ -1,0 +1,259 @@
+"""Reads on connections that the event loop listens to: which go there, and that nobody notices when one fails."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import pymongo as driver
+import pytest
+from pymongo.monitoring import CommandListener, CommandStartedEvent
+
+import keyplan
+from keyplan.engines.mongodb import transport
+from keyplan.engines.mongodb.lines import LONGEST, MOST, Line, Lines
+from tests.engines.harness import Harness
+
+MODEL = keyplan.parse_model("""
+keyplan: 1
+name: lines
+entities:
+  Counter: { count: 100, fields: { name: "string(10), key", value: "int, default 0", words: "text(3000), default ''" } }
+patterns:
+  counter: { find: Counter, where: "name = :name", rate: 10/s }
+  counters: { find: Counter, order: name, limit: 20, rate: 10/s }
+writes:
+  make: { create: Counter, rate: 1/s }
+  set: { update: Counter, set: [value], where: "name = :name", rate: 1/s }
+""")
+Play = Callable[[Any], Awaitable[None]]
+
+
+class Listener(CommandListener):
+    """Keeps the finds that the driver's own client sends."""
+
+    def __init__(self) -> None:
+        self.finds: list[Any] = []
+
+    def started(self, event: CommandStartedEvent) -> None:
+        if event.command_name == "find":
+            self.finds.append(dict(event.command))
+
+    def succeeded(self, event: Any) -> None:
+        pass
+
+    def failed(self, event: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    listener = Listener()
+    client = partial(transport.pymongo.AsyncMongoClient, event_listeners=[listener])
+    monkeypatch.setattr(transport.pymongo, "AsyncMongoClient", client)
+    return listener.finds
+
+
+def named(number: int) -> str:
+    return f"n{number:02}"
+
+
+def run(mongodb: Harness, play: Play, options: str = "", rows: int = 40) -> None:
+    """Plays with a store whose rows are numbered."""
+    url = mongodb.url()
+    keyplan.apply(MODEL, url)
+
+    async def main() -> None:
+        async with keyplan.open_async(MODEL, url + options) as store:
+            await store.load([("Counter", {"name": named(n), "value": n}) for n in range(rows)])
+            await play(store)
+
+    asyncio.run(main())
+
+
+def lines_of(store: Any) -> Lines:
+    lines: Lines = store._port._lines
+    return lines
+
+
+async def values(store: Any, many: int) -> list[int]:
+    return [row["value"] for row in await asyncio.gather(*(store.counter(name=named(n)) for n in range(many)))]
+
+
+def test_plain_reads_have_lines_and_the_rest_goes_through_the_driver(mongodb: Harness, sent: list[Any]) -> None:
+    async def play(store: Any) -> None:
+        sent.clear()
+        for _ in range(3):
+            assert await values(store, 5) == list(range(5))
+        assert not sent
+        assert len(lines_of(store)._idle) == 5
+        assert await values(store, 40) == list(range(40))
+        assert len(sent) == 40 - MOST
+        await store.counter(name="n03", consistency="strong")
+        await store.counter(name="n03", consistency="session")
+        await store.using(readPreference="secondaryPreferred").counter(name="n03")
+        assert len(sent) == 40 - MOST + 3
+
+    run(mongodb, play)
+
+
+def test_a_session_is_behind_what_was_read_on_a_line(mongodb: Harness, sent: list[Any]) -> None:
+    """On nodes, too, that have not heard of that time yet: another client brings it to them."""
+    url = mongodb.url()
+    keyplan.apply(MODEL, url)
+    url += "&readPreference=secondary"
+
+    async def play() -> None:
+        async with keyplan.open_async(MODEL, url) as store, keyplan.open_async(MODEL, url) as other:
+            await other.make(name="a")
+            for number in range(30):
+                await other.set(name="a", value=number)
+                seen = (await store.using(readPreference="primary").counter(name="a"))["value"]
+                assert (await store.counter(name="a", consistency="session"))["value"] >= seen
+
+    asyncio.run(play())
+    finds = [find for find in sent if "afterClusterTime" in find.get("readConcern", {})]
+    assert len(finds) == 30
+    assert all(find["$clusterTime"]["clusterTime"] >= find["readConcern"]["afterClusterTime"] for find in finds)
+
+
+def test_a_reply_in_many_pieces_is_whole(mongodb: Harness, sent: list[Any]) -> None:
+    async def play(store: Any) -> None:
+        rows = [{"name": named(n), "value": n, "words": chr(200 + n) * 15_000} for n in range(20)]
+        await store.load([("Counter", row) for row in rows])
+        sent.clear()
+        for _ in range(3):
+            assert list(await store.counters()) == rows
+        assert not sent
+
+    run(mongodb, play)
+
+
+def test_a_cancelled_read_is_given_up_at_once_and_its_reply_reaches_nobody(mongodb: Harness) -> None:
+    async def play(store: Any) -> None:
+        assert await values(store, 1) == [0]
+        (line,) = lines_of(store)._idle
+        line._loop.remove_reader(line.socket)  # type: ignore[union-attr]
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(store.counter(name="n07"), 0.1)
+        assert not line.usable
+        assert await values(store, 10) == list(range(10))
+        assert not lines_of(store)._busy
+
+    run(mongodb, play)
+
+
+def test_lines_that_the_server_ends_are_not_missed(mongodb: Harness, sent: list[Any]) -> None:
+    async def play(store: Any) -> None:
+        assert await values(store, 5) == list(range(5))
+        for line in lines_of(store)._idle[:3]:
+            line.socket.shutdown(socket.SHUT_RDWR)
+        sent.clear()
+        assert await values(store, 5) == list(range(5))  # asked before the loop has heard of it
+        assert len(sent) == 3
+        sent.clear()
+        for line in lines_of(store)._idle:
+            line.socket.shutdown(socket.SHUT_RDWR)
+        await asyncio.sleep(0.05)
+        assert await values(store, 5) == list(range(5))
+        assert not sent
+
+    run(mongodb, play)
+
+
+def test_a_connection_that_the_driver_gives_up_is_not_waited_for(mongodb: Harness, sent: list[Any]) -> None:
+    """Its monitor does, when a server no longer answers."""
+
+    async def play(store: Any) -> None:
+        assert await values(store, 1) == [0]
+        (line,) = lines_of(store)._idle
+        line._loop.remove_reader(line.socket)  # type: ignore[union-attr]
+        sent.clear()
+        reading = asyncio.ensure_future(store.counter(name="n01"))
+        await asyncio.sleep(0.05)
+        assert not reading.done()
+        line._connection.cancel_context.cancel()
+        assert (await asyncio.wait_for(reading, 5))["value"] == 1
+        assert len(sent) == 1
+
+    run(mongodb, play)
+
+
+def test_what_is_out_of_the_ordinary_is_left_to_the_driver(mongodb: Harness) -> None:
+    async def play(store: Any) -> None:
+        lines, options = lines_of(store), store._port._link.options
+        database = store._port._link.database.name
+        find: dict[str, Any] = {"find": "Counter", "filter": {"_id": "n01"}, "limit": 1, "batchSize": 1}
+        found = await lines.ask(database, find, options)
+        assert found is not None and found["ok"]
+        assert await lines.ask(database, {**find, "filter": {"$no_such": 1}}, options) is None
+        assert not lines._idle
+        assert await lines.ask(database, {**find, "comment": "x" * LONGEST}, options) is None
+        with driver.timeout(10):
+            assert await lines.ask(database, find, options) is None
+        assert await lines.ask(database, find, options)
+
+    run(mongodb, play)
+
+
+def test_the_drivers_deadline_holds(mongodb: Harness) -> None:
+    async def play(store: Any) -> None:
+        with driver.timeout(0.0001), pytest.raises(keyplan.KeyplanError):
+            await store.counter(name="n01")
+        assert (await store.counter(name="n01"))["value"] == 1
+
+    run(mongodb, play)
+
+
+@pytest.mark.parametrize(
+    ("options", "lines"),
+    [("", 10), ("&maxPoolSize=3", 3), ("&socketTimeoutMS=9000", 0), ("&timeoutMS=9000", 0), ("&maxIdleTimeMS=1", 10)],
+)
+def test_what_the_url_asks_of_connections_holds(mongodb: Harness, options: str, lines: int) -> None:
+    async def play(store: Any) -> None:
+        for _ in range(3):
+            assert await values(store, 10) == list(range(10))
+            assert len(lines_of(store)._idle) <= lines
+            await asyncio.sleep(0.01)
+        assert bool(lines_of(store)._idle) == bool(lines)
+
+    run(mongodb, play, options)
+
+
+def test_a_read_that_is_cancelled_while_it_connects_leaves_nothing(
+    mongodb: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Line] = []
+    make = Line.__init__
+
+    def remembered(line: Line, client: Any) -> None:
+        make(line, client)
+        made.append(line)
+
+    async def play(store: Any) -> None:
+        monkeypatch.setattr(Line, "__init__", remembered)
+        reading = asyncio.ensure_future(store.counter(name="n01"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        assert (await store.counter(name="n02"))["value"] == 2
+
+    run(mongodb, play)
+    assert made and not any(line.usable for line in made)
+
+
+def test_lines_follow_the_loop_they_are_used_in(mongodb: Harness) -> None:
+    url = mongodb.url()
+    keyplan.apply(MODEL, url)
+    link = transport.Link(url, transport.pymongo.MongoClient)
+    lines = Lines(link.client.options, lambda: link.client)
+    find = {"find": "Counter", "filter": {}, "limit": 1, "batchSize": 1}
+    for _ in range(3):
+        found = asyncio.run(lines.ask(link.database.name, find, link.options))
+        assert found is not None and found["cursor"]["firstBatch"] == []
+    asyncio.run(lines.close())
