@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from keyplan.engines.mongodb.calls import Calls, ended, pause
@@ -35,8 +36,7 @@ def bulk(link: Link, request: BulkRequest) -> Calls:
 def _in_bulk(link: Link, request: BulkRequest, session: Any) -> Calls:
     collection = link.writing(request.collection)
     fresh: list[Document] = list(request.fresh)
-    instead = [_bulk_write(one) for one in request.instead]
-    instead = instead or [pymongo.ReplaceOne({ID: one[ID]}, one, upsert=True) for one in fresh]
+    instead = partial(_instead, request)
     writes = [_bulk_write(one) for one in request.writes]
     for attempt in range(BULK_ATTEMPTS):
         if attempt:
@@ -50,9 +50,9 @@ def _in_bulk(link: Link, request: BulkRequest, session: Any) -> Calls:
                     errors = _bulk_errors(error, request)
                     if isinstance(errors, KeyplanError):
                         return errors
-                    writes += [instead[number] for number in errors]
+                    writes += map(instead, errors)
                 except PyMongoError:
-                    writes += instead
+                    writes += map(instead, range(len(documents)))
                     raise
             if writes:
                 try:
@@ -68,6 +68,14 @@ def _in_bulk(link: Link, request: BulkRequest, session: Any) -> Calls:
             if attempt == BULK_ATTEMPTS - 1 or isinstance(error, OperationFailure):
                 raise
     return ThrottledError(f"{link.where}: others keep writing the same documents")
+
+
+def _instead(request: BulkRequest, number: int) -> Any:
+    """What is written for a new document if one with its key is there already."""
+    if request.instead:
+        return _bulk_write(request.instead[number])
+    document = request.fresh[number]
+    return pymongo.ReplaceOne({ID: document[ID]}, document, upsert=True)
 
 
 def _bulk_write(write: tuple[str, Document, Any]) -> Any:
