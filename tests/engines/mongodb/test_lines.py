@@ -188,7 +188,8 @@ def test_what_is_out_of_the_ordinary_is_left_to_the_driver(mongodb: Harness) -> 
         database = store._port._link.database.name
         find: dict[str, Any] = {"find": "Counter", "filter": {"_id": "n01"}, "limit": 1, "batchSize": 1}
         found = await lines.ask(database, find, options)
-        assert found is not None and found["ok"]
+        assert found is not None
+        assert found["ok"]
         assert await lines.ask(database, {**find, "filter": {"$no_such": 1}}, options) is None
         assert not lines._idle
         assert await lines.ask(database, {**find, "comment": "x" * LONGEST}, options) is None
@@ -244,7 +245,8 @@ def test_a_read_that_is_cancelled_while_it_connects_leaves_nothing(
         assert (await store.counter(name="n02"))["value"] == 2
 
     run(mongodb, play)
-    assert made and not any(line.usable for line in made)
+    assert made
+    assert not any(line.usable for line in made)
 
 
 def test_lines_follow_the_loop_they_are_used_in(mongodb: Harness) -> None:
@@ -255,5 +257,6 @@ def test_lines_follow_the_loop_they_are_used_in(mongodb: Harness) -> None:
     find = {"find": "Counter", "filter": {}, "limit": 1, "batchSize": 1}
     for _ in range(3):
         found = asyncio.run(lines.ask(link.database.name, find, link.options))
-        assert found is not None and found["cursor"]["firstBatch"] == []
+        assert found is not None
+        assert found["cursor"]["firstBatch"] == []
     asyncio.run(lines.close())
