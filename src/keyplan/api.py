@@ -18,15 +18,16 @@ from keyplan.plan.design import Design
 from keyplan.plan.lockfile import lock_file, lock_text, read_lock
 
 
-def design(model: Model, engine: str, *, keep: Design | None = None) -> Design:
+def design(model: Model, engine: str, *, keep: Design | None = None, advise: bool = True) -> Design:
     """The cheapest design of a model on the engine of that name; what cannot be served is in `unserved`.
 
-    With `keep`, the cheapest among those that have all structures of an earlier design.
+    With `keep`, the cheapest among those that have all structures of an earlier design. `advise=False` is quicker: it
+    does not look for changes to the model that would serve more or cost less.
     """
     from keyplan.design import design as design_for
 
     _check(model)
-    return design_for(model, get_engine(engine), keep=keep)
+    return design_for(model, get_engine(engine), keep=keep, advise=advise)
 
 
 _design = design

@@ -201,7 +201,9 @@ def outcome(pattern: Any, ask: Callable[..., Any], arguments: Mapping[str, Any])
 @cache
 def designed(model: Model, engine: str, size: str = "") -> Design:
     """The design of a model; many tests share one."""
-    return packed_design(model, EVERYTHING_PACKED, engine) if size == PACKED else keyplan.design(model, engine)
+    if size == PACKED:
+        return packed_design(model, EVERYTHING_PACKED, engine)
+    return keyplan.design(model, engine, advise=False)
 
 
 @contextmanager

@@ -22,11 +22,12 @@ from keyplan.plan.design import Design, Finding
 __all__ = ["design", "document"]
 
 
-def design(model: Model, engine: Engine, *, keep: Design | None = None) -> Design:
+def design(model: Model, engine: Engine, *, keep: Design | None = None, advise: bool = True) -> Design:
     """The cheapest design of a model on an engine that serves every pattern it can.
 
     The structures of `keep` are in it whatever they cost; others are added where that pays. A structure that the model
-    has no place for any more is left out, which is a finding.
+    has no place for any more is left out, which is a finding. `advise` looks for changes to the model, too, that would
+    serve more or cost less; each that is tried is another problem to be solved.
     """
     started = perf_counter()
     given, lost = carried_over(model, engine.kinds, keep) if keep is not None else ({}, {})
@@ -38,10 +39,11 @@ def design(model: Model, engine: Engine, *, keep: Design | None = None) -> Desig
         reason += f": {why}" if why else ""
         kept = " with the structures that are kept" if keep is not None else ""
         raise DesignError(f"{model.name}: {engine.name} cannot serve this model at all{kept}{reason}")
-    unserved = explain_unserved(model, engine, built)
+    unserved = explain_unserved(model, engine, built, advise)
     assembly = Assembly(model, engine, built, solution)
     found = assembly.design(perf_counter() - started, unserved)
-    return replace(found, findings=(*found.findings, *_kept(built, lost), *hints(built, solution, found)))
+    advice = hints(built, solution, found) if advise else ()
+    return replace(found, findings=(*found.findings, *_kept(built, lost), *advice))
 
 
 def _kept(built: Built, lost: Mapping[str, str]) -> list[Finding]:

@@ -12,13 +12,13 @@ from keyplan.model.pattern import Pattern
 from keyplan.plan.design import Unserved
 
 
-def explain_unserved(model: Model, engine: Engine, built: Built) -> dict[str, Unserved]:
-    """A reason per pattern or write without a plan; for patterns, a change that was found to help."""
+def explain_unserved(model: Model, engine: Engine, built: Built, advise: bool) -> dict[str, Unserved]:
+    """A reason per pattern or write without a plan; with `advise` for patterns, a change that was found to help."""
     found = {}
     for name, reasons in built.unserved.items():
         # The last rejections come from the views made for this very pattern; scans of everything come first.
         reason = next((text for text in reversed(reasons) if "scan" not in text), reasons[-1])
-        change = _cheapest_change(model, engine, built, name) if name in model.patterns else ""
+        change = _cheapest_change(model, engine, built, name) if advise and name in model.patterns else ""
         found[name] = Unserved(reason, change)
     return found
 

@@ -98,6 +98,17 @@ def test_a_range_that_cannot_be_served_would_be_in_that_form(engine: str) -> Non
     )
 
 
+@pytest.mark.parametrize("more", ["", ", p99: 1ms"])
+def test_a_design_without_advice_is_the_same_otherwise(more: str) -> None:
+    model, engine = takings("at >= ago('30d')", more), get_engine("dynamodb")
+    told, quick = design(model, engine), design(model, engine, advise=False)
+    assert (quick.views, quick.plans, quick.writes) == (told.views, told.plans, told.writes)
+    assert quick.unserved.keys() == told.unserved.keys()
+    assert all(one.reason == told.unserved[name].reason and not one.change for name, one in quick.unserved.items())
+    assert any(one.change for one in told.unserved.values()) == bool(more)
+    assert len(quick.findings) == len(told.findings) - (not more)
+
+
 @pytest.mark.parametrize("where", ["at between :low and :high", "shop = :shop and at < :high"])
 def test_every_finer_range_is_named(where: str) -> None:
     model = takings(where)
