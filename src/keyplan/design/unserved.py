@@ -51,4 +51,11 @@ def _changes(pattern: Pattern) -> list[tuple[str, Pattern]]:
         changes.append(("drop the order", replace(pattern, order=())))
     if pattern.p99_ms is not None:
         changes.append(("drop p99", replace(pattern, p99_ms=None)))
+    for factor in (2, 10, 100, 1000):
+        fewer = pattern.traffic.rate / factor
+        text = f"ask less often, {fewer:.3g}/s (answers can be cached)"
+        calm = replace(pattern, traffic=replace(pattern.traffic, rate=fewer))
+        changes.append((text, calm))
+        if pattern.p99_ms is not None:
+            changes.append((f"{text}, and drop p99", replace(calm, p99_ms=None)))
     return changes

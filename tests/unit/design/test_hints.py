@@ -98,6 +98,21 @@ def test_a_range_that_cannot_be_served_would_be_in_that_form(engine: str) -> Non
     )
 
 
+def test_what_is_asked_too_often_could_be_asked_less_often() -> None:
+    """A rank counts what comes before: so many rows of one place cannot be read a thousand times a second."""
+    scores = "Score: { count: 100k, fields: { name: 'string(8), key', game: 'string(4), distinct 10', points: int } }"
+    asked = 'p: { rank: Score, of: "name = :name", where: "game = :game", order: "points desc", rate: RATE }'
+    engine = get_engine("dynamodb")
+    found = design(model_of(scores, asked.replace("RATE", "1k/s"), "play: { upsert: Score, rate: 1/s }"), engine)
+    change = found.unserved["p"].change
+    assert change.startswith("ask less often, 1")
+    rate = change.split()[3].removesuffix("/s")
+    calm = model_of(scores, asked.replace("RATE", f"{rate}/s"), "play: { upsert: Score, rate: 1/s }")
+    cost = design(calm, engine).objective
+    assert not design(calm, engine).unserved
+    assert f"the whole design would cost {cost.value - cost.carrying:.4g} {cost.unit}" in change
+
+
 @pytest.mark.parametrize("more", ["", ", p99: 1ms"])
 def test_a_design_without_advice_is_the_same_otherwise(more: str) -> None:
     model, engine = takings("at >= ago('30d')", more), get_engine("dynamodb")
