@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import pymongo as driver
 import pytest
 from pymongo.monitoring import CommandListener, CommandStartedEvent
 
@@ -201,11 +202,18 @@ def test_async_calls_say_it_too(mongodb: Harness, monkeypatch: pytest.MonkeyPatc
             listener.concerns.clear()
             await store.using(w=1).make(name="a")
             await store.make(name="b")
-            assert (await store.using(readConcernLevel="local").counter(name="a"))["value"] == 0
+            with driver.MongoClient(url) as client:  # the driver hears nothing of plain reads: see lines.py
+                told = client.get_default_database()
+                told.command("profile", 2)
+                try:
+                    assert (await store.using(readConcernLevel="local").counter(name="a"))["value"] == 0
+                finally:
+                    told.command("profile", 0)
+                (find,) = told["system.profile"].find({"command.find": "Counter"})
+                assert find["command"]["readConcern"]["level"] == "local"
 
     asyncio.run(play())
     assert listener.concerns == [{"w": 1}, {"w": "majority"}]
-    assert listener.finds[-1]["readConcern"] == {"level": "local"}
 
 
 def test_an_engine_without_such_options_says_so() -> None:
