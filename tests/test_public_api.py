@@ -53,6 +53,13 @@ def test_what_is_no_text_is_refused_where_text_is_expected() -> None:
         keyplan.open(model, None)  # type: ignore[arg-type]
 
 
+def test_a_file_that_cannot_be_read_is_an_error_of_ours(tmp_path: Path) -> None:
+    with pytest.raises(keyplan.ModelError, match=r"shop\.yaml: no such file or directory; check the name"):
+        keyplan.open(tmp_path / "shop.yaml", "sqlite::memory:")
+    with pytest.raises(keyplan.ModelError, match="is a directory; name a file"):
+        keyplan.load_model(tmp_path)
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'desing'"):
         keyplan.desing  # noqa: B018

@@ -1,7 +1,7 @@
 """Every error keyplan raises on purpose.
 
     KeyplanError
-    ├── ModelError            the model says something wrong; carries every problem with its line
+    ├── ModelError            the model says something wrong, or cannot be read; carries every problem with its line
     ├── ArgumentError         a call has a wrong, missing or unknown argument (also a ValueError)
     │   └── RangeError        a value left the range of its type during a write
     ├── CursorError           a cursor that this pattern did not hand out
@@ -23,6 +23,7 @@ Messages read *where: what is wrong; what to do*, and never hold credentials.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -122,6 +123,28 @@ class StorageError(EngineError):
 
 class UncertainError(EngineError):
     """The reply was lost; the write may or may not have happened."""
+
+
+def trouble_with(error: OSError) -> str:
+    """What is wrong with a file or folder, and what to do.
+
+    >>> trouble_with(FileNotFoundError(2, "No such file or directory"))
+    'no such file or directory; check the name'
+    """
+    what = (error.strerror or str(error)).lower()
+    return f"{what}; {_REMEDIES[error.errno]}" if error.errno in _REMEDIES else what
+
+
+_REMEDIES = {
+    errno.ENOENT: "check the name",
+    errno.EISDIR: "name a file",
+    errno.EEXIST: "name a folder",
+    errno.ENOTDIR: "name a folder",
+    errno.EACCES: "check its permissions",
+    errno.EROFS: "name a place that can be written to",
+    errno.ENOSPC: "make room and try again",
+    errno.EFBIG: "raise the limit on the size of files and try again",
+}
 
 
 def nearest(name: str, known: Sequence[str] | set[str] | dict[str, object]) -> str:

@@ -151,7 +151,8 @@ writes: {w: {create: A, rate: 1/s}}
     assert not re.search(r"\d[eE][+-]?\d", designed), designed
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
-    program = f"{sys.executable} -m keyplan init | head -n 1"
+@pytest.mark.parametrize("command", ["", "--help", "init", "init --help"])
+def test_a_reader_that_goes_away_is_no_error(command: str) -> None:
+    program = f"{sys.executable} -m keyplan {command} | true"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

@@ -6,7 +6,6 @@ Exit codes: 0 fine, 1 errors found or patterns unserved, 2 failure.
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -32,6 +31,10 @@ COMMANDS = {
 """In the order of use; each line equals the first line of the command's own help."""
 
 INTERRUPTED = "interrupted; what was done so far is kept"
+
+
+class _ReaderGoneError(Exception):
+    """Nobody reads the output any more; click would make an exit code of 1 of it, as if something had failed."""
 
 
 class Commands(click.Group):
@@ -65,6 +68,8 @@ class Commands(click.Group):
             return super().make_context(*given, **more)
         except KeyboardInterrupt:
             raise click.ClickException(INTERRUPTED) from None
+        except BrokenPipeError:  # of help
+            raise _ReaderGoneError from None
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -72,6 +77,8 @@ class Commands(click.Group):
         except KeyboardInterrupt:
             # Click would add an empty line of its own.
             raise click.ClickException(INTERRUPTED) from None
+        except BrokenPipeError:
+            raise _ReaderGoneError from None
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
         """Runs a command line and exits; click's own handling of errors is not used."""
@@ -81,7 +88,7 @@ class Commands(click.Group):
             code = super().main(arguments, *rest, **extra)
             if sys.stdout is not None:  # somebody may have closed it
                 sys.stdout.flush()
-        except BrokenPipeError:
+        except (BrokenPipeError, _ReaderGoneError):
             # The reader (head, less) has gone; Python must not complain again when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 0
@@ -107,22 +114,9 @@ def _lines(error: Exception) -> list[str]:
     if isinstance(error, click.ClickException):
         return [f"keyplan: {_sentence(error.format_message())}"]
     if isinstance(error, OSError):
-        advice = f"; {_ADVICE[error.errno]}" if error.errno in _ADVICE else ""
-        return [f"{error.filename or 'keyplan'}: {(error.strerror or str(error)).lower()}{advice}"]
+        return [f"{error.filename or 'keyplan'}: {keyplan.errors.trouble_with(error)}"]
     what = " ".join(f"{type(error).__name__} {error}".split())
     return [f"keyplan: internal error, {what}; run it again with --debug and report what it says"]
-
-
-_ADVICE = {
-    errno.ENOENT: "check the name",
-    errno.EISDIR: "name a file",
-    errno.EEXIST: "name a folder",
-    errno.ENOTDIR: "name a folder",
-    errno.EACCES: "check its permissions",
-    errno.EROFS: "name a place that can be written to",
-    errno.ENOSPC: "make room and try again",
-}
-"""What to do about errors of files."""
 
 
 def _sentence(text: str) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from keyplan.errors import ArgumentError, ModelError, Problem
+from keyplan.errors import ArgumentError, ModelError, Problem, trouble_with
 from keyplan.model.entity import Entity
 from keyplan.model.load_entity import USUAL_COUNT, EntityDraft, EntityReader
 from keyplan.model.load_pattern import PatternReader
@@ -25,10 +25,13 @@ MODEL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
 def load_model(path: str | Path) -> Model:
-    """The model in a file; raises ModelError with every problem in it, and OSError if there is no such file."""
+    """The model in a file; raises ModelError with every problem in it, or with why the file cannot be read."""
     path = Path(path)
-    with path.open("rb") as file:
-        data = file.read(MOST_BYTES + 1)
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise ModelError([Problem(0, trouble_with(error), str(path))]) from error
     report = Report(str(path))
     return _model(read_yaml(data, report), report, path.stem)
 

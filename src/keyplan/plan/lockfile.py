@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from keyplan.errors import DesignError
+from keyplan.errors import DesignError, trouble_with
 from keyplan.model import entity, pattern, types, write
 from keyplan.model.model import Model
 from keyplan.plan import design, steps, view
@@ -47,6 +47,17 @@ def lock_file(model: Model, engine: str) -> Path | None:
         return None
     path = Path(model.file)
     return path.with_name(f"{path.stem}.{engine}.lock.json")
+
+
+def locked_text(model: Model, engine: str) -> tuple[str, str] | None:
+    """The text of the lock file beside a model, if there is one, and its name."""
+    path = lock_file(model, engine)
+    if path is None or not path.is_file():
+        return None
+    try:
+        return path.read_text(encoding="utf-8", errors="replace"), str(path)  # what is no text is no design
+    except OSError as error:
+        raise DesignError(f"{path}: {trouble_with(error)}") from error
 
 
 @lru_cache(maxsize=8)

@@ -14,7 +14,7 @@ from keyplan.model.load import load_model
 from keyplan.model.model import Model
 from keyplan.model.new_row import NewId
 from keyplan.plan.design import Design
-from keyplan.plan.lockfile import lock_file, lock_text, read_lock
+from keyplan.plan.lockfile import lock_text, locked_text, read_lock
 from keyplan.store.apply import apply, inspect, is_same
 from keyplan.store.core import Clock, Core
 from keyplan.store.pump import patient, run, run_async
@@ -122,10 +122,10 @@ def settled_design(model: Model, engine: Engine, design: Design | None, create: 
     catalog = yield from inspect(model, engine, design)
     lock: str | None = None
     if design is None:
-        path = lock_file(model, engine.name)
-        if path is not None and path.is_file():
-            lock = path.read_text(encoding="utf-8", errors="replace")  # what is no text is no design
-            design = read_lock(lock, model, str(path))
+        locked = locked_text(model, engine.name)
+        if locked is not None:
+            lock = locked[0]
+            design = read_lock(lock, model, locked[1])
     if design is not None:
         lock = lock or lock_text(model, design)
         if catalog.design_hash is None:

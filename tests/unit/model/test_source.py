@@ -115,7 +115,7 @@ def test_empty(text: str) -> None:
 
 
 def test_no_such_file(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(ModelError, match="no such file or directory; check the name"):
         load_model(tmp_path / "nothing.yaml")
 
 
