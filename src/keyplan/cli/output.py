@@ -293,8 +293,7 @@ def _call(found: Document) -> list[str]:
         _amount(found["rows"], "row"),
         *([format_bytes(found["bytes"])] if found["bytes"] else []),
         *(f"{number(amount)} {name}" for name, amount in found["units"].items()),
-        f"p99 {number(found['p99_ms'], 2)} ms"
-        + (f" of {number(found['p99_budget_ms'])} ms" if found.get("p99_budget_ms") else ""),
+        *_latency(found),
     ]
     cost = f"{_price(found['total'], unit)} at {format_rate(found['rate'])}, {_each(found['cost'], unit)}"
     lines = [title, f"  {', '.join(figures)}", f"  {cost}" + (f", {found['how']}" if found.get("how") else "")]
@@ -303,6 +302,14 @@ def _call(found: Document) -> list[str]:
         for line in str(step.get("words") or "").splitlines():
             lines += wrap(line, width(), initial_indent=" " * 5, subsequent_indent=" " * 7, drop_whitespace=True)
     return lines
+
+
+def _latency(found: Document) -> list[str]:
+    """The expected p99 and its budget; of a write, it is that of what it reads first, if anything."""
+    p99 = number(found["p99_ms"], 2)
+    if found["what"] == "write":
+        return [f"p99 of its reads {p99} ms"] if found["p99_ms"] else []
+    return [f"p99 {p99} ms" + (f" of {number(found['p99_budget_ms'])} ms" if found.get("p99_budget_ms") else "")]
 
 
 def _each(cost: float, unit: str) -> str:

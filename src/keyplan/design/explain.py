@@ -21,9 +21,9 @@ from keyplan.design.statistics import Statistics
 from keyplan.engines.base import Engine
 from keyplan.errors import ArgumentError, nearest
 from keyplan.model.model import Model
-from keyplan.model.pattern import Outer
+from keyplan.model.pattern import DEFAULT_PAGE, Outer, Pattern
 from keyplan.plan.design import Design
-from keyplan.plan.steps import Node, Search
+from keyplan.plan.steps import Extend, Node, Plan, Search
 from keyplan.plan.view import View
 from keyplan.plan.walk import searches
 
@@ -76,13 +76,15 @@ class _Explanation:
             return {**head, **found}
         plan = self.design.plans[name]
         reads = iter(searches(plan.node))
-        steps = [self._told(step, next(reads)) if step.get("view") else step for step in found["steps"]]
+        pages = _first_page(self.model.patterns[name], plan)
+        steps = [self._told(step, next(reads), pages) if step.get("view") else step for step in found["steps"]]
         if plan.target is not None:
             steps = [*self._target(plan.target), *steps]
         return {**head, **found, "steps": steps}
 
-    def _told(self, step: Document, search: Search) -> Document:
-        return {**step, "words": self._words(_of_many(search) if step["op"] == "batch_get" else search)}
+    def _told(self, step: Document, search: Search, pages: tuple[Search | None, int]) -> Document:
+        first = pages[1] if search is pages[0] else None
+        return {**step, "words": self._words(_of_many(search) if step["op"] == "batch_get" else search, first)}
 
     def _target(self, node: Node) -> list[Document]:
         """The lookup of the row whose rank is asked for."""
@@ -138,8 +140,8 @@ class _Explanation:
                     found[(search.view, where)] = self._words(search)
         return found
 
-    def _words(self, search: Search) -> str:
-        return self.engine.words(self.model, self.design, search)
+    def _words(self, search: Search, first: int | None = None) -> str:
+        return self.engine.words(self.model, self.design, search, first)
 
     def transaction(self, name: str) -> Document:
         parts = self.model.transactions[name].parts
@@ -288,6 +290,16 @@ def view_text(view: View) -> str:
     if view.measures:
         text += f" with {', '.join(measure.name for measure in view.measures)}"
     return text + "".join(f" with {embed}" for embed in view.embeds)
+
+
+def _first_page(pattern: Pattern, plan: Plan) -> tuple[Search | None, int]:
+    """The search that brings a page of the answer and no more, if one does, and how many entries that are."""
+    size = pattern.limit or pattern.page or DEFAULT_PAGE
+    node = plan.node
+    while isinstance(node, Extend) and not any(add.early for add in node.adds):
+        node = node.rows
+    is_cut = pattern.kind == "find" and not pattern.one and plan.sorted
+    return (node if is_cut and isinstance(node, Search) and node.order else None), size
 
 
 def _of_many(search: Search) -> Search:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -340,9 +341,15 @@ class Engine(ABC):
         """The name of an embedded database that is not there, so that connecting would create it; else None."""
         return None
 
+    def scratch(self, url: str) -> AbstractContextManager[str]:
+        """The URL of a place to measure in; an embedded database is spared, and another one of the same kind is made
+        for a while."""
+        return nullcontext(url)
+
     @abstractmethod
-    def words(self, model: Model, design: Design, search: Search) -> str:
-        """A search in the engine's own words, with `:parameters` in place of values."""
+    def words(self, model: Model, design: Design, search: Search, first: int | None = None) -> str:
+        """A search in the engine's own words, with `:parameters` in place of values; only so many entries of it are
+        asked for at first where `first` is given."""
 
     def edit_words(self, model: Model, design: Design, touch: Touch) -> str:
         """What a write does to an entry of a view, in the engine's own words; empty if the engine does it itself."""

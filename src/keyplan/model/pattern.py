@@ -185,6 +185,10 @@ class Traffic:
     top: float | None = None
 
 
+DEFAULT_PAGE = 100
+"""Rows of a page where a pattern names neither `page` nor `limit`."""
+
+
 @dataclass(frozen=True)
 class Pattern:
     """A named read.

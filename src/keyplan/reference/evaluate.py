@@ -9,13 +9,11 @@ from functools import cmp_to_key
 from typing import Any, NamedTuple
 
 from keyplan.errors import CursorError
-from keyplan.model.pattern import Condition, Order, Path, Pattern, Select
+from keyplan.model.pattern import DEFAULT_PAGE, Condition, Order, Path, Pattern, Select
 from keyplan.model.predicate import Operands, Test, compile_condition, operands
 from keyplan.model.shape import shape
 from keyplan.reference.aggregate import aggregate
 from keyplan.reference.tables import Key, Row, Tables
-
-DEFAULT_PAGE = 100
 
 
 class Page(NamedTuple):

@@ -11,7 +11,7 @@ from keyplan.errors import ArgumentError, UnsupportedError
 from keyplan.model.arguments import Binder
 from keyplan.model.entity import Entity
 from keyplan.model.model import Model
-from keyplan.model.pattern import Order, Path, Pattern
+from keyplan.model.pattern import DEFAULT_PAGE, Order, Path, Pattern
 from keyplan.model.predicate import operand_value
 from keyplan.model.shape import plain_columns, shaper
 from keyplan.plan.design import Design
@@ -21,7 +21,6 @@ from keyplan.store.execute import ROOT, Executor
 from keyplan.store.filter import Call, Row
 from keyplan.store.order import Position, after, by_key, position_of, sort_rows, total
 
-DEFAULT_PAGE = 100
 LEVELS = ("eventual", "session", "strong")
 STRENGTHS = (False, SESSION, True)
 """What each level is to a reader."""

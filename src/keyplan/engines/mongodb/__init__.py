@@ -92,10 +92,10 @@ class MongoEngine(Engine):
 
         return edit_words(model, design, touch)
 
-    def words(self, model: Model, design: Design, search: Search) -> str:
+    def words(self, model: Model, design: Design, search: Search, first: int | None = None) -> str:
         from keyplan.engines.mongodb.words import words
 
-        return words(model, design, search)
+        return words(model, design, search, first)
 
     def access(self, model: Model, design: Design, search: Search, *, many: bool) -> Access | None:
         from keyplan.engines.mongodb.words import access

@@ -24,9 +24,9 @@ _ANY = Slot("", "", Type("string"))
 _COMPARE = {"=": "$eq", "<": "$lt", "<=": "$lte", ">": "$gt", ">=": "$gte", "in": "$in"}
 
 
-def words(model: Model, design: Design, search: Search) -> str:
+def words(model: Model, design: Design, search: Search, first: int | None = None) -> str:
     """The find that a search comes to. Conditions that are tested here are named behind it."""
-    return _find(model, design, search).text()
+    return _find(model, design, search).text(first)
 
 
 def access(model: Model, design: Design, search: Search, *, many: bool) -> Access:
@@ -72,7 +72,7 @@ class _PackedFind:
         value = plain(_value(_ANY, some[0].operands[0])) if some else "…"
         return Parameter(f"{part.cut}({value})")
 
-    def text(self) -> str:
+    def text(self, first: int | None) -> str:
         place, search = self.place, self.search
         taken = {slot.field for slot in (*(place.slots[path] for path in search.takes), *place.own_key)}
         told = [self.shown(self.filter)]
@@ -90,6 +90,8 @@ class _PackedFind:
         text += f"\n// then the '{place.array}' of each document{of}"
         if search.order:
             text += f", by {', '.join(f'{one.path} desc' if one.descending else str(one.path) for one in search.order)}"
+        if first is not None:
+            text += f", the first {first} of each"
         if search.filter:
             text += f"\n// then tested on each row: {' and '.join(map(_plain, search.filter))}"
         return text
@@ -148,7 +150,7 @@ class _Find:
             fixed = id_range(parts, fixed)
         return {name: test["$eq"] if list(test) == ["$eq"] else test for name, test in fixed.items()}
 
-    def text(self) -> str:
+    def text(self, first: int | None) -> str:
         search, place = self.search, self.place
         if self.inner is None:
             fields = [slot.field for path in search.takes if (slot := place.slots.get(path)) is not None]
@@ -167,8 +169,10 @@ class _Find:
             sort = {name: direction * way for name, direction in order if name not in self.given}
             if (search.order or self.family) and sort:
                 text += f"\n  .sort({self.shown(sort)})"
-            if self.family and self.first is not None:
-                text += f"\n  .limit({self.first + 1})"
+            if self.family:
+                first = None if self.first is None else self.first + 1
+            if first is not None and (self.family or self.inner is None):
+                text += f"\n  .limit({first})"
             if self.index is not None:
                 text += f'\n  .hint("{self.index.name}")'
         if self.later:

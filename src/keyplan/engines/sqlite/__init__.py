@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from keyplan.engines.base import AsyncPort, Catalog, Change, Codec, Engine, Kind, Port, Proc
@@ -80,15 +81,20 @@ class SqliteEngine(Engine):
 
         return lacks(url)
 
+    def scratch(self, url: str) -> AbstractContextManager[str]:
+        from keyplan.engines.sqlite.port import scratch
+
+        return scratch(url)
+
     def edit_words(self, model: Model, design: Design, touch: Touch) -> str:
         from keyplan.engines.sqlite.edit_words import edit_words
 
         return edit_words(model, design, touch)
 
-    def words(self, model: Model, design: Design, search: Search) -> str:
+    def words(self, model: Model, design: Design, search: Search, first: int | None = None) -> str:
         from keyplan.engines.sqlite.words import words
 
-        return words(model, design, search)
+        return words(model, design, search, first)
 
     def calibrate(self, told: Callable[[float], None]) -> Proc[Calibration]:
         from keyplan.engines.sqlite.calibrate import calibrate

@@ -19,11 +19,13 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, quote, unquote
 
 from keyplan.engines.base import Reply, Request, Round
 from keyplan.engines.sqlite.limits import LEAST_VERSION
@@ -40,6 +42,7 @@ from keyplan.errors import (
     UnavailableError,
     UnsupportedError,
     nearest,
+    trouble_with,
 )
 from keyplan.units import parse_duration
 
@@ -101,6 +104,24 @@ def lacks(url: str) -> str | None:
     """The file that opening this URL would create."""
     path = address(url).path
     return None if path == MEMORY or os.path.exists(path) else path
+
+
+@contextmanager
+def scratch(url: str) -> Iterator[str]:
+    """A database beside the one of this URL, so on the same disk, that is gone afterwards: a file that rows were
+    deleted from stays as large as it was."""
+    there = address(url)
+    if there.path == MEMORY:
+        yield url
+        return
+    query = url.partition("?")[2]
+    beside = os.path.dirname(there.path) or "."
+    try:
+        folder = TemporaryDirectory(prefix=".keyplan-", dir=beside)
+    except OSError as error:
+        raise StorageError(f"{beside}: {trouble_with(error)}") from error
+    with folder as name:
+        yield f"sqlite:{quote(os.path.join(name, 'scratch.db'))}?{query}"
 
 
 class SqlitePort:

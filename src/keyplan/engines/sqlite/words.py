@@ -12,7 +12,7 @@ from keyplan.plan.design import Design
 from keyplan.plan.steps import Search
 
 
-def words(model: Model, design: Design, search: Search) -> str:
+def words(model: Model, design: Design, search: Search, first: int | None = None) -> str:
     """The SELECT that a search comes to. Conditions that SQL does not test are named behind it."""
     place = layout(model, design).of(search.view)
     table = place.table if isinstance(place, Index) else place
@@ -40,6 +40,8 @@ def words(model: Model, design: Design, search: Search) -> str:
         lines.append(f"WHERE {sql.conjunction(terms)}")
     if order and search.order:
         lines.append(f"ORDER BY {', '.join(order)}")
+    if first is not None:
+        lines.append(f"LIMIT {first}")
     if later:
         lines.append(f"-- then tested on each row: {' and '.join(map(_plain, later))}")
     return "\n".join(lines)
