@@ -33,7 +33,17 @@ from keyplan.errors import (
 )
 
 if TYPE_CHECKING:
-    from keyplan.api import apply, calibrate, design, explain, generate, load_lock, save_calibration, save_lock
+    from keyplan.api import (
+        apply,
+        calibrate,
+        design,
+        engine_of,
+        explain,
+        generate,
+        load_lock,
+        save_calibration,
+        save_lock,
+    )
     from keyplan.design.difference import difference
     from keyplan.design.document import document
     from keyplan.design.document_schema import document_schema
@@ -81,6 +91,7 @@ __all__ = [
     "document_schema",
     "emit",
     "engine_names",
+    "engine_of",
     "explain",
     "generate",
     "json_schema",
@@ -113,6 +124,7 @@ _HOMES = {
     "document_schema": "keyplan.design.document_schema",
     "emit": "keyplan.emit",
     "engine_names": "keyplan.engines",
+    "engine_of": "keyplan.api",
     "explain": "keyplan.api",
     "generate": "keyplan.api",
     "json_schema": "keyplan.model.schema",

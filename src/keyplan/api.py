@@ -15,7 +15,7 @@ from keyplan.engines.calibration import Calibration
 from keyplan.errors import ArgumentError, DesignError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
-from keyplan.plan.lockfile import lock_file, lock_text, read_lock
+from keyplan.plan.lockfile import lock_file, lock_text, locked_text, read_lock
 
 
 def design(model: Model, engine: str, *, keep: Design | None = None, advise: bool = True) -> Design:
@@ -81,10 +81,13 @@ def save_lock(model: Model, design: Design) -> Path:
 
 def load_lock(model: Model, engine: str, *, stale: bool = False) -> Design | None:
     """The design in the lock file beside the model, or None; one made for another model is refused unless `stale`."""
-    path = lock_file(model, get_engine(engine).name)
-    if path is None or not path.is_file():
-        return None
-    return read_lock(path.read_text(encoding="utf-8", errors="replace"), None if stale else model, str(path))
+    found = locked_text(model, get_engine(engine).name)
+    return None if found is None else read_lock(found[0], None if stale else model, found[1])
+
+
+def engine_of(url: str) -> str:
+    """The name of the engine that a URL is for; raises UnknownEngineError if there is none."""
+    return engine_for_url(url).name
 
 
 def apply(
@@ -126,11 +129,12 @@ def calibrate(url: str, *, progress: Callable[[float], None] | None = None) -> C
     from keyplan.store.pump import patient, run
 
     engine = engine_for_url(url)
-    port = engine.connect(url, Model("calibration", {}), None)
-    try:
-        return run(patient(engine.calibrate(progress or (lambda share: None))), port)
-    finally:
-        port.close()
+    with engine.scratch(url) as place:
+        port = engine.connect(place, Model("calibration", {}), None)
+        try:
+            return run(patient(engine.calibrate(progress or (lambda share: None))), port)
+        finally:
+            port.close()
 
 
 def save_calibration(model: Model, found: Calibration) -> Path:

@@ -34,8 +34,8 @@ def test_it_measures_and_leaves_nothing_behind(keyplan: Keyplan) -> None:
     found = yaml.safe_load(done.stdout)["targets"]["sqlite"]["coefficients"]
     assert set(found) == {"statement", "seek", "entry", "byte", "lookup", "insert", "index_insert", "commit"}
     assert 0.5 < found["statement"] < 500
-    with sqlite3.connect("scratch.db") as database:
-        assert database.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+    left = {path.name: path.stat().st_size for path in Path().iterdir()}
+    assert left == {"scratch.db": 0, "shop.yaml": Path("shop.yaml").stat().st_size}
 
 
 @pytest.mark.thorough
@@ -66,6 +66,12 @@ def test_what_is_said_in_the_model_wins(keyplan: Keyplan) -> None:
 
 
 @pytest.mark.usefixtures("quick")
+def test_a_file_that_was_not_there_is_not_there_afterwards(keyplan: Keyplan) -> None:
+    assert keyplan("calibrate", "sqlite:a%20new.db?synchronous=full", "--yes").exit_code == 0
+    assert sorted(path.name for path in Path().iterdir()) == ["scratch.db", "shop.yaml"]
+
+
+@pytest.mark.usefixtures("quick")
 def test_without_yes_nothing_is_done(keyplan: Keyplan) -> None:
     done = keyplan("calibrate", URL)
     assert done.exit_code == 0
@@ -75,6 +81,11 @@ def test_without_yes_nothing_is_done(keyplan: Keyplan) -> None:
 @pytest.mark.usefixtures("quick")
 def test_what_is_wrong_is_one_line(keyplan: Keyplan) -> None:
     assert_fails(keyplan("calibrate"), "keyplan calibrate: give a URL, or a model and a URL")
+    Path("shop.yaml").write_text("")
+    forgotten = "keyplan calibrate: 'shop.yaml' is a file; give the URL of a server after it"
+    assert_fails(keyplan("calibrate", "shop.yaml"), forgotten)
+    assert_fails(keyplan("calibrate", "nothing:there"), "no engine for 'nothing:'…")
+    assert_fails(keyplan("calibrate", "sqlite:no/where.db", "--yes"), "no: no such file or directory; check the name")
     assert_fails(keyplan("calibrate", URL, "--save", "--yes"), "keyplan calibrate: …give the model before the URL")
     assert_fails(keyplan("calibrate", "nothing:there", "--yes"), "no engine for 'nothing:'…")
     line = "gone.yaml: no such file or directory; check the name"

@@ -336,6 +336,8 @@ def test_an_interrupted_load_goes_on(keyplan: Keyplan, monkeypatch: pytest.Monke
         patch.setattr(api, "generate", interrupted)
         stopped = keyplan("load", "shop.yaml", URL, "--generate", "--scale", "0.0003")
         assert_fails(stopped, "keyplan: interrupted after 5000 rows; run it again with --done 5000 to go on from there")
+    beyond = keyplan("load", "shop.yaml", URL, "--generate", "--scale", "0.0003", "--done", "99999")
+    assert_fails(beyond, f"load: 'done' leaves out 99999 rows, and there are only {len(rows)}; give the same rows…")
     rest = keyplan("load", "shop.yaml", URL, "--generate", "--scale", "0.0003", "--done", "5000")
     assert rest.stdout == f"loaded {len(rows) - 5000:,} rows\n"
     assert json.loads(keyplan("verify", "shop.yaml", URL, "--format", "json").stdout)["rows"] == len(rows)

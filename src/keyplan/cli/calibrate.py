@@ -32,9 +32,12 @@ def command(arguments: tuple[str, ...], save: bool, yes: bool, form: str) -> int
     if not 1 <= len(arguments) <= 2:
         raise click.UsageError("give a URL, or a model and a URL")
     *files, url = arguments
+    if not files and Path(url).is_file():
+        raise click.UsageError(f"'{url}' is a file; give the URL of a server after it")
     if save and not files:
         raise click.UsageError("--save writes beside a model; give the model before the URL")
     model = read_model(files[0]) if files else None
+    keyplan.engine_of(url)  # what cannot be measured is not promised either
     if save and not (model is not None and Path(model.file).is_file()):
         raise click.UsageError("--save writes beside a model; put the model in a file")
     if not yes:

@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Any
 
 from keyplan.engines.base import Proc, Request
-from keyplan.errors import ConflictError, RangeError, UncertainError, UnsupportedError
+from keyplan.errors import ArgumentError, ConflictError, RangeError, UncertainError, UnsupportedError
 from keyplan.model.entity import EXPIRES, Entity
 from keyplan.model.new_row import NewRow, expiry
 from keyplan.model.whole_row import WholeRows, whole_rows
@@ -48,8 +48,12 @@ class Loading:
         self.ways: dict[str, Way] = {}
         self.doubted: set[str] = set()
         """Entities some of whose rows were there already, so that it is asked before rows are taken to be new."""
-        for _ in islice(self.rows, done):
-            pass
+        there = sum(1 for _ in islice(self.rows, done))
+        if there < done:
+            raise ArgumentError(
+                f"load: 'done' leaves out {done} rows, and there are only {there}; "
+                "give the same rows, and the number that the interrupted load named"
+            )
 
     def batches(self) -> Iterator[int]:
         """Takes the next batch; yields how many rows there will be when it is done."""
