@@ -240,12 +240,32 @@ def test_keep_wants_a_lock_file(keyplan: Keyplan) -> None:
     assert_fails(failed, "shop.yaml: there is no lock file to keep; make one with --save")
 
 
+@pytest.mark.usefixtures("shop")
+def test_run_says_what_it_did(keyplan: Keyplan) -> None:
+    found = keyplan("run", "shop.yaml", URL, "product", "sku=A1", "--consistency", "strong", "--explain")
+    assert found.stdout.endswith("\n\n1 request in 1 round trip, 1 row\n1. get Product: 1 request, 1 row\n"), (
+        found.output
+    )
+    told = json.loads(keyplan("run", "shop.yaml", URL, "product", "sku=A1", "--explain", "--format", "json").stdout)
+    assert told["answer"]["sku"] == "A1"
+    assert told["done"]["steps"] == [{"op": "get", "view": "Product", "requests": 1, "rows": 1}]
+
+
+def test_the_row_of_a_load_that_is_refused_is_named_once(keyplan: Keyplan) -> None:
+    keyplan("init", "shop.yaml")
+    assert keyplan("apply", "shop.yaml", URL, "--yes").exit_code == 0
+    ids = [f"00000000-0000-0000-0000-00000000000{number}" for number in (1, 2)]
+    rows = [json.dumps(["Customer", {"customer_id": one, "email": "a", "name": "x"}]) for one in ids]
+    line = f"stdin:2: Customer '{ids[1]}': another row has the same 'email'; give another value"
+    assert_fails(keyplan("load", "shop.yaml", URL, "-", stdin="\n".join(rows)), line)
+
+
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
         (("order",), "shop.yaml: no pattern, write or transaction 'order'; …"),
         (("product", "skew=A1"), "product: unknown argument 'skew'; …"),
-        (("product",), "product: missing argument 'sku'"),
+        (("product",), "product: missing argument 'sku'; give it a value"),
         (("product", "sku"), "'sku': not an argument; write name=value, or name=@file for JSON"),
         (("product", "sku=A1", "sku=B2"), "'sku=B2': 'sku' is given twice; give it once"),
         (("product", "sku=@nosuch.json"), "nosuch.json: no such file or directory; check the name"),
@@ -254,7 +274,14 @@ def test_keep_wants_a_lock_file(keyplan: Keyplan) -> None:
         (("orders_by_status", "status=lost"), "orders_by_status: argument 'status': …"),
         (("orders_by_status", "status=pending", "--cursor", "x"), "orders_by_status: …"),
         (("product", "sku=A1", "--all"), "product: its answer is not a list of rows; leave out --all"),
-        (("product", "sku=A1", "explain=true"), "product: unknown argument 'explain'; 'keyplan explain' says how it …"),
+        (("product", "sku=A1", "explain=true"), "product: unknown argument 'explain'; write --explain"),
+        (("product", "sku=A1", "--consistency", "string"), "keyplan run: …; see 'keyplan run --help'"),
+        (("orders_by_status", "status=pending", "--all", "--explain"), "orders_by_status: …; leave out --all"),
+        (("take_stock", "sku=A1", "n=1", "--consistency", "strong"), "take_stock: …; leave out --consistency"),
+        (
+            ("cancel_order", "order_id=01J9ACCM8065ZTVGCX0000000B"),
+            "cancel_order: there is no such Order; check its key",
+        ),
         (("take_stock", "sku=A1", "n=1", "--all"), "take_stock: its answer is not a list of rows; leave out --all"),
     ],
 )
@@ -273,7 +300,7 @@ def test_wrong_calls(keyplan: Keyplan, shop: str, arguments: tuple[str, ...], li
         ('["Produkt", {}]', "stdin:1: no entity 'Produkt'; did you mean 'Product'?"),
         (
             '["Product", {"sku": "A1"}]',
-            "stdin:1: Product: missing arguments 'name', 'description', 'category', 'price'",
+            "stdin:1: Product: missing arguments 'name', 'description', 'category', 'price'; give each of them a value",
         ),
         ('["Product", {"sku": "A1", "nmae": "x"}]', "stdin:1: Product: unknown argument 'nmae'; did you mean 'name'?"),
         (f"{ROW}\n\n{ROW.replace('19.90', '19.999')}", "stdin:3: Product: argument 'price': …"),
@@ -284,7 +311,7 @@ def test_wrong_calls(keyplan: Keyplan, shop: str, arguments: tuple[str, ...], li
         (f'{ROW}\n["Product", null]', 'stdin:2: expected ["Entity", {row}]'),
         (f"{ROW}\n[5, {{}}]", 'stdin:2: expected ["Entity", {row}]'),
         (f"{ROW}\n" + "[" * 100_000, "stdin:2: is nested too deep"),
-        (f"\n{USER}\n\n{USER.replace('1111-1', '1111-2')}", "stdin:4: User: …"),
+        (f"\n{USER}\n\n{USER.replace('1111-1', '1111-2')}", "stdin:4: User '…; give another value"),
     ],
 )
 def test_wrong_rows(keyplan: Keyplan, locked: str, row: str, line: str) -> None:

@@ -407,6 +407,16 @@ def _overview(found: Document) -> list[str]:
     return lines
 
 
+def executed_text(done: Document) -> str:
+    """What one call did: all of it, then step by step."""
+    whole = [_whole(done["requests"], "request"), _whole(done["rounds"], "round trip"), _whole(done["rows"], "row")]
+    lines = [f"{whole[0]} in {whole[1]}, {whole[2]}"]
+    for place, step in enumerate(done["steps"], 1):
+        figures = f"{_whole(step['requests'], 'request')}, {_whole(step['rows'], 'row')}"
+        lines.append(f"{place}. {step['op']} {step['view']}: {figures}")
+    return "\n".join(lines)
+
+
 def answer_text(answer: object) -> str:
     """An answer of a pattern or write: one row upright, several rows as a table, a value as itself."""
     if isinstance(answer, Mapping):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import click
 
 import keyplan
 from keyplan.cli.options import format_option, model_argument, read_model, read_text, url_argument, working
-from keyplan.cli.output import answer_text, as_json
+from keyplan.cli.output import answer_text, as_json, executed_text
 
 
 @click.command()
@@ -18,9 +19,19 @@ from keyplan.cli.output import answer_text, as_json
 @click.argument("arguments", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option("--all", "everything", is_flag=True, help="All pages, not only the first.")
 @click.option("--cursor", help="Continue where an earlier page ended.")
+@click.option("--consistency", type=click.Choice(["eventual", "session", "strong"]), help="What a pattern has to see.")
+@click.option("--explain", is_flag=True, help="Also say what was really done: steps, requests and rows.")
 @format_option
 def command(
-    model_file: str, url: str, name: str, arguments: tuple[str, ...], everything: bool, cursor: str | None, form: str
+    model_file: str,
+    url: str,
+    name: str,
+    arguments: tuple[str, ...],
+    everything: bool,
+    cursor: str | None,
+    consistency: str | None,
+    explain: bool,
+    form: str,
 ) -> None:
     """Run one pattern or write by name.
 
@@ -30,23 +41,34 @@ def command(
     \b
     Example:
       keyplan run shop.yaml sqlite:shop.db orders_of_user user_id=… --format json
+      keyplan run shop.yaml sqlite:shop.db orders_of_user user_id=… --consistency strong --explain
       keyplan run shop.yaml sqlite:shop.db place_order user=… total=9.90 items=@items.json
     """
     model = read_model(model_file)
     texts, documents = _split(arguments)
     values = keyplan.arguments_from_text(model, name, texts, documents)
     if "explain" in values:
-        raise keyplan.ArgumentError(f"{name}: unknown argument 'explain'; 'keyplan explain' says how it runs")
+        raise keyplan.ArgumentError(f"{name}: unknown argument 'explain'; write --explain")
     pattern = model.patterns.get(name)
     if everything and (pattern is None or pattern.kind != "find" or pattern.one):
         raise keyplan.ArgumentError(f"{name}: its answer is not a list of rows; leave out --all")
+    if everything and explain:
+        raise keyplan.ArgumentError(f"{name}: --explain is about one call; leave out --all")
+    if consistency is not None and pattern is None:
+        raise keyplan.ArgumentError(f"{name}: only patterns have a consistency; leave out --consistency")
     if cursor is not None:
         values["cursor"] = cursor
+    if consistency is not None:
+        values["consistency"] = consistency
     with keyplan.open(model, url, create=False) as store, working(f"running {name}"):
         call = getattr(store, name)
-        result: Any = list(call.all(**values)) if everything else call(**values)
+        done = None
+        if explain:
+            result, done = call(**values, explain=True)
+        else:
+            result = list(call.all(**values)) if everything else call(**values)
     nothing = "nothing found" if name in model.patterns else "done"
-    _show(result, form, nothing)
+    _show(result, None if done is None else asdict(done), form, nothing)
 
 
 def _split(arguments: tuple[str, ...]) -> tuple[dict[str, str], dict[str, object]]:
@@ -69,12 +91,15 @@ def _split(arguments: tuple[str, ...]) -> tuple[dict[str, str], dict[str, object
     return texts, documents
 
 
-def _show(result: Any, form: str, nothing: str) -> None:
+def _show(result: Any, done: dict[str, Any] | None, form: str, nothing: str) -> None:
     page = hasattr(result, "cursor") and hasattr(result, "rows")
     plain = keyplan.to_plain(result.rows if page else result)
     if form == "json":
-        click.echo(as_json({"rows": plain, "cursor": result.cursor} if page else plain))
+        answer = {"rows": plain, "cursor": result.cursor} if page else plain
+        click.echo(as_json(answer if done is None else {"answer": answer, "done": done}))
         return
     click.echo(nothing if plain is None else answer_text(plain))
+    if done is not None:
+        click.echo(f"\n{executed_text(done)}")
     if page and result.cursor is not None:
         click.echo(f"there is more: --cursor {result.cursor}", err=True)

@@ -99,7 +99,7 @@ def _wanted(model: Model, scale: float, counts: Mapping[str, int]) -> dict[str, 
         if name not in model.entities:
             raise ArgumentError(f"counts: no entity '{name}'{nearest(name, list(model.entities))}")
         if count < 0:
-            raise ArgumentError(f"counts: '{name}' cannot have {count} rows")
+            raise ArgumentError(f"counts: '{name}' cannot have {count} rows; give 0 or more")
     return {
         name: min(counts[name] if name in counts else max(1, round(entity.count * scale)), MOST_ROWS)
         for name, entity in model.entities.items()

@@ -142,7 +142,7 @@ def given(model: Model, engine: str, group: str, of: type[Any]) -> dict[str, flo
         except ValueError as error:
             raise ArgumentError(f"{where}.{name}: {error}") from None
         if found[name] < 0:
-            raise ArgumentError(f"{where}.{name}: {text} is less than 0")
+            raise ArgumentError(f"{where}.{name}: {text} is less than 0; say 0 or more")
     return found
 
 

@@ -170,7 +170,9 @@ def check_names(label: str, known: Iterable[str], arguments: Mapping[str, Any]) 
 def missing_arguments(label: str, names: Sequence[str]) -> ArgumentError:
     """The error for arguments that have to be given and were not."""
     listed = ", ".join(f"'{name}'" for name in names)
-    return ArgumentError(f"{label}: missing argument{'s' if len(names) > 1 else ''} {listed}")
+    if len(names) > 1:
+        return ArgumentError(f"{label}: missing arguments {listed}; give each of them a value")
+    return ArgumentError(f"{label}: missing argument {listed}; give it a value")
 
 
 def partly_missing(label: str, name: str) -> ArgumentError:
@@ -196,7 +198,7 @@ def spread(label: str, name: str, parts: Sequence[str], given: Any) -> list[Any]
         check_names(f"{label}: argument '{name}'", heads, given)
         missing = [head for head in heads if head not in given]
         if missing:
-            raise ArgumentError(f"{label}: argument '{name}' lacks '{missing[0]}'")
+            raise ArgumentError(f"{label}: argument '{name}' lacks '{missing[0]}'; give every part of the key")
         by_head = dict(given)
     elif isinstance(given, tuple | list) and len(given) == len(parts):
         return list(given)
@@ -253,18 +255,19 @@ def transaction_parts(model: Model, transaction: Transaction, arguments: Mapping
     """The writes of one call of a transaction, in order; `checkout(place_order={…}, take_stock=[{…}, …])`."""
     label = transaction.name
     check_names(label, [repeat.write for repeat in transaction.parts], arguments)
-    missing = [repeat.write for repeat in transaction.parts if not repeat.many and arguments.get(repeat.write) is None]
+    missing = [repeat.write for repeat in transaction.parts if not repeat.many and repeat.write not in arguments]
     if missing:
         raise missing_arguments(label, missing)
     parts: list[Part] = []
     for repeat in transaction.parts:
-        given = arguments.get(repeat.write)
         write = model.writes[repeat.write]
+        given = arguments.get(repeat.write, ())
+        if given is None:
+            what = "give a list of arguments, or leave it out" if repeat.many else "give its arguments"
+            raise ArgumentError(f"{label}: argument '{write.name}' is None; {what}")
         if not repeat.many:
             parts.append(Part(write, f"{label}: {write.name}", _mapping(label, write.name, given), False))
             continue
-        if given is None:
-            given = []
         if not isinstance(given, list | tuple):
             raise ArgumentError(f"{label}: argument '{write.name}': expected a list, got {given.__class__.__name__}")
         if len(given) > repeat.most:

@@ -78,7 +78,7 @@ def row_from_json(model: Model, entity: str, row: Mapping[str, object]) -> dict[
     """A row of an entity as `load` takes it, from a JSON object."""
     about = model.entities.get(entity)
     if about is None:
-        raise ArgumentError(f"no entity '{entity}'{nearest(entity, list(model.entities))}")
+        raise ArgumentError(no_entity(model, entity))
     shape = _Row(_field_shapes(about))
     try:
         converted: dict[str, Any] = _from_json(shape, row)
@@ -87,12 +87,18 @@ def row_from_json(model: Model, entity: str, row: Mapping[str, object]) -> dict[
     return converted
 
 
+def no_entity(model: Model, name: str) -> str:
+    """What is said of a name that no entity has."""
+    hint = nearest(name, list(model.entities)) or f"; there are {', '.join(model.entities)}"
+    return f"no entity '{name}'{hint}"
+
+
 def parse_json(text: str) -> Any:
     """JSON with decimals exact; raises ValueError with a short reason."""
     try:
         return json.loads(text, parse_float=Decimal, parse_constant=_no_constant)
     except RecursionError:
-        raise ValueError("is nested too deep") from None
+        raise ValueError("is nested too deep; make it simpler") from None
     except json.JSONDecodeError as error:
         where = f"{error.msg} at character {error.pos + 1}"
         raise ValueError(f"is not JSON: {where}; check quotes, commas and brackets there") from None

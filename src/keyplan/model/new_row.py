@@ -226,7 +226,7 @@ class RowMaker:
             values[EXPIRES] = None
         for name, role in self.roles.items():
             key = new.key(self.entity)
-            given = child_arguments(label, role, place + name, arguments.get(name))
+            given = child_arguments(label, role, place + name, arguments[name]) if name in arguments else ()
             new.children[name] = [
                 self.makers[name].row(label, one, now, new_id, f"{place}{name}[{index}].", key)
                 for index, one in enumerate(given)
@@ -253,9 +253,11 @@ class RowMaker:
 
 
 def child_arguments(label: str, role: Role, name: str, given: Any) -> list[Mapping[str, Any]]:
-    """The rows given for a role of a create: a list of mappings, or one mapping where at most one row may be."""
+    """The rows given for a role of a create: a list of mappings, or where at most one row may be, one or None."""
     if given is None:
-        return []
+        if role.most == 1:
+            return []
+        raise ArgumentError(f"{label}: argument '{name}' is None; give a list of rows, or leave it out")
     rows = [given] if role.most == 1 and isinstance(given, Mapping) else given
     if not isinstance(rows, list | tuple):
         raise ArgumentError(f"{label}: argument '{name}': expected a list, got {given.__class__.__name__}")

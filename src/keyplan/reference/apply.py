@@ -88,7 +88,7 @@ class Writer:
             self.tables.remove(new.entity, key)
         self._copy_sources(new)
         if not new.is_new and key in self.tables.rows[new.entity]:
-            raise ConflictError(f"{new.label}: {_named(new.entity, key)} exists already")
+            raise ConflictError(f"{new.label}: {_named(new.entity, key)} exists already; give another key")
         self._put(new.label, new.entity, new.values)
         for rows in new.children.values():
             for child in rows:
@@ -158,7 +158,11 @@ class Writer:
         write = ready.write
         held = matching(self.tables, write.entity, (*write.where, *write.condition), ready.values, self.now)
         if not rows or len(held) < len(rows):
-            reason = "its condition does not hold" if rows else f"there is no such {write.entity}"
+            reason = (
+                "its condition does not hold; read the row again"
+                if rows
+                else f"there is no such {write.entity}; check its key"
+            )
             raise ConflictError(f"{ready.label}: {reason}")
 
     # Deleting
@@ -192,7 +196,7 @@ class Writer:
                 continue
             if any(self.tables.key(entity, other) != key for other in self.tables.having(entity, columns, values)):
                 listed = ", ".join(f"'{column}'" for column in columns)
-                raise ConflictError(f"{label}: another {entity} has the same {listed}")
+                raise ConflictError(f"{label}: another {entity} has the same {listed}; give another value")
         self.tables.put(entity, dict(row))
         if row.get(EXPIRES) is not None and row[EXPIRES] <= self.now:
             self.tables.remove(entity, key)  # expired from the start

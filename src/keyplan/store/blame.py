@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from keyplan.errors import ArgumentError, ConflictError, KeyplanError, nearest
+from keyplan.errors import ArgumentError, ConflictError, KeyplanError
+from keyplan.model.interchange import no_entity
 from keyplan.model.new_row import row_from_arguments
 from keyplan.store.core import Core
 from keyplan.store.jobs import Put
@@ -18,7 +19,7 @@ def job_of(core: Core, entity: Any, fields: Any, now: Any) -> Put:
     """A row to be put, checked."""
     about = core.model.entities.get(entity) if isinstance(entity, str) else None
     if about is None:
-        raise ArgumentError(f"load: no entity '{entity}'{nearest(str(entity), list(core.model.entities))}")
+        raise ArgumentError(f"load: {no_entity(core.model, str(entity))}")
     if not isinstance(fields, Mapping):
         raise ArgumentError(f"load: {entity}: expected a mapping of fields, got {fields.__class__.__name__}")
     new = row_from_arguments(core.model, f"load: {entity}", entity, fields, now=now, new_id=core.writer.new_id)

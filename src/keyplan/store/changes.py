@@ -173,7 +173,7 @@ def _both(first: Edit, second: Edit, extremes: Mapping[tuple[str, str], str]) ->
         return replace(second, tests=tests, expect=expect, alive_at=second.alive_at or first.alive_at)
     if first.do == "put" and second.do in ("put", "delete"):
         listed = ", ".join(str(part) for part in first.key)
-        raise ConflictError(f"two rows of one call have the same unique values ({listed})")
+        raise ConflictError(f"two rows of one call have the same unique values ({listed}); give each its own")
     if first.do == "delete" and second.do == "put":
         return replace(second, expect="present" if first.expect == "present" else "any", tests=first.tests)
     adds: dict[str, Any] = dict(first.adds)

@@ -42,7 +42,7 @@ class Cursors:
     def position(self, cursor: object, args: Mapping[str, Any]) -> dict[str, Any]:
         """The position that a cursor holds; raises CursorError for every text that was not handed out here."""
         if not isinstance(cursor, str):
-            raise CursorError(f"{self.name}: a cursor is the text of an earlier page's cursor")
+            raise CursorError(f"{self.name}: a cursor is the text of an earlier page's cursor; give that, or none")
         try:
             data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         except (binascii.Error, ValueError):

@@ -78,7 +78,7 @@ class Put(Job):
     def change(self, old: Row | None) -> RowChange | None:
         if not self.replace:
             if old is not None:
-                raise ConflictError(f"{self.label}: {self.name} exists already")
+                raise ConflictError(f"{self.label}: {self.name} exists already; give another key")
             return self._change(None, "absent")
         return self._change(old, "absent" if old is None else "present")
 
@@ -156,10 +156,10 @@ class Written(Job):
         found = old is not None and (self.where is None or self.where(self.call, {})(old))
         if self.write.condition:
             if not found:
-                raise ConflictError(f"{self.label}: there is no such {self.entity.name}")
+                raise ConflictError(f"{self.label}: there is no such {self.entity.name}; check its key")
             assert old is not None
             if self.condition is not None and not self.condition(self.call, {})(old):
-                raise ConflictError(f"{self.label}: its condition does not hold")
+                raise ConflictError(f"{self.label}: its condition does not hold; read the row again")
         return found
 
     def read_tests(self) -> tuple[Test, ...]:

@@ -224,7 +224,7 @@ class _Common(Generic[P]):
     def _other(self, options: Mapping[str, Any]) -> Self:
         """The store on the same connection, with other options."""
         if self._closed:
-            raise UnavailableError("the store is closed")
+            raise UnavailableError("the store is closed; open it again")
         other = getattr(self._port, "using", None)
         if other is None:
             raise UnsupportedError(
@@ -247,7 +247,7 @@ class _ClosedPort:
     """What a store has in place of its port after `close`."""
 
     def send(self, round: Round) -> Sequence[Reply]:
-        raise UnavailableError("the store is closed")
+        raise UnavailableError("the store is closed; open it again")
 
     def close(self) -> None:
         pass
@@ -257,7 +257,7 @@ class _ClosedAsyncPort:
     """The same for asyncio."""
 
     async def send(self, round: Round) -> Sequence[Reply]:
-        raise UnavailableError("the store is closed")
+        raise UnavailableError("the store is closed; open it again")
 
     async def close(self) -> None:
         pass

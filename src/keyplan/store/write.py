@@ -183,7 +183,7 @@ class Writer:
         (rows,) = yield from find.many(prepared.call, ROOT)
         if not rows:
             if prepared.write.condition:
-                raise ConflictError(f"{prepared.label}: there is no such {prepared.write.entity}")
+                raise ConflictError(f"{prepared.label}: there is no such {prepared.write.entity}; check its key")
             prepared.jobs.clear()
 
     def answer(self, prepared: Prepared, rows: Mapping[tuple[str, Key], Row | None]) -> Any:
@@ -212,7 +212,7 @@ class Writer:
         whole = not self.mutator.places.carried(entity.name) and set(entity.stored) <= set(find.provides)
         known = {(entity.name, key): {c: row[c] for c in entity.stored} for key, row in found.items()} if whole else {}
         if write.condition and not keys:
-            raise ConflictError(f"{prepared.label}: there is no such {entity.name}")
+            raise ConflictError(f"{prepared.label}: there is no such {entity.name}; check what it is asked by")
         count = 0
         for start in range(0, len(keys), ROWS_AT_ONCE):
             procs = [
@@ -416,12 +416,12 @@ class Writer:
         change = batch.changes[edit.row]
         if self.is_guard(edit, change):
             listed = ", ".join(f"'{part.path}'" for part in self.design.views[edit.view].parts)
-            return ConflictError(f"{change.label}: another {change.entity} has the same {listed}")
+            return ConflictError(f"{change.label}: another {change.entity} has the same {listed}; give another value")
         ours = any(view.unique and view.base and view.entity == change.entity for view in self.design.views.values())
         if edit.expect == "absent" and not ours:
             named_key = ", ".join(str(part) for part in change.key)
-            return ConflictError(f"{change.label}: {change.entity} '{named_key}' exists already")
-        return ConflictError(f"{change.label}: {reply}")  # the engine knows which of its indexes refused
+            return ConflictError(f"{_before(change)}{change.entity} '{named_key}' exists already; give another key")
+        return ConflictError(f"{_before(change)}{reply}")  # the engine knows which of its indexes refused
 
     def is_too_much(self, batch: Batch, intents: Sequence[Edit]) -> bool:
         """Whether the engine cannot do so many edits at once."""
@@ -486,3 +486,8 @@ def prepare_parts(writer: Writer, parts: Sequence[Part], now: datetime) -> list[
     """The writes of one call of a transaction."""
     written: set[tuple[str, Key]] = set()
     return [writer.prepare(part.write, part.label, part.arguments, now, written) for part in parts]
+
+
+def _before(change: RowChange) -> str:
+    """The label of a change, before a message that begins with its row: a load need not name the entity twice."""
+    return f"{change.label}: ".removesuffix(f"{change.entity}: ")

@@ -318,7 +318,7 @@ def test_every_error_of_the_driver_is_one_of_ours() -> None:
         assert isinstance(found, KeyplanError)
         assert str(found).startswith("x.db: ")
     too_large = SqlitePort("sqlite::memory:").send([("SELECT ?", (2**64,))])[0]
-    assert str(too_large) == ":memory:: a number does not fit 64 bits"
+    assert str(too_large) == ":memory:: a number does not fit 64 bits; give a smaller one"
 
 
 def test_an_old_sqlite_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,7 +100,7 @@ def test_an_entry_that_must_be_absent_conflicts(made: Lab) -> None:
     made.write(put_user(1, expect="absent"))
     error = failing(made, put_user(2), put_user(1, expect="absent", email="new"))
     assert error.edit == 1  # type: ignore[attr-defined]
-    assert str(error) == "User '00000000-0000-0000-0000-000000000001' exists already"
+    assert str(error) == "User '00000000-0000-0000-0000-000000000001' exists already; give another key"
     assert set(users(made)) == {1}
 
 

@@ -204,6 +204,8 @@ def test_each_write_sees_those_before_it(bank: Database) -> None:
     [
         ({"pay": []}, "transfer: missing argument 'note'"),
         ({"pay": {}, "note": {}}, "transfer: argument 'pay': expected a list"),
+        ({"pay": None, "note": {}}, "transfer: argument 'pay' is None; give a list of arguments, or leave it out"),
+        ({"note": None}, "transfer: argument 'note' is None; give its arguments"),
         ({"note": []}, "transfer: argument 'note': expected a mapping"),
         ({"pay": [{}] * 4, "note": {}}, "transfer: argument 'pay' has 4 writes; at most 3"),
         ({"pays": [], "note": {}}, "transfer: unknown argument 'pays'; did you mean 'pay'?"),

@@ -251,6 +251,7 @@ def test_a_snapshot_of_nothing_is_refused_unless_optional(shop: Database) -> Non
         ([{"product": "a"}], r"place: missing argument 'items\[0\].line'"),
         ({"line": 1}, "place: argument 'items': expected a list"),
         ([7], r"place: argument 'items\[0\]': expected a mapping"),
+        (None, "place: argument 'items' is None; give a list of rows, or leave it out"),
         ([{"line": number, "product": "a", "price": 1} for number in range(4)], "place: argument 'items' has 4 rows"),
         ([{"line": 1, "product": "a", "price": 1}] * 2, "written twice"),
     ],

@@ -128,7 +128,7 @@ def translate(status: int, body: bytes, operation: str, *, repeatable: bool) -> 
     if code == "TransactionCanceledException":
         return _canceled(found, said, where)
     if code in _THROTTLED:
-        return ThrottledError(f"{where}: throttled, {_sentence(said, code)}")
+        return ThrottledError(f"{where}: throttled, {_sentence(said, code)}; try again, or raise the capacity")
     if code in ("TransactionConflictException", "TransactionInProgressException"):
         return ContendedError(f"{where}: another transaction is writing the same item; try again")
     if code == "ResourceNotFoundException":

@@ -89,7 +89,7 @@ class _Common:
 
     def _lost(self, call: Call, error: LostReplyError) -> EngineError:
         if call.repeatable or call.operation in READS:
-            return UnavailableError(f"{self._where()}: no reply to {call.operation}, {error}")
+            return UnavailableError(f"{self._where()}: no reply to {call.operation}, {error}; try again")
         return UncertainError(
             f"{self._where()}: the reply to {call.operation} was lost, {error}; the write may or may not have been done"
         )

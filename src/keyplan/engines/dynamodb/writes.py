@@ -94,14 +94,14 @@ class BulkRequest:
 def _refusal(edit: Edit, place: Place, number: int, item: Item | None) -> KeyplanError:
     row = f"{place.entity} '{', '.join(str(value) for value in edit.key)}'"
     if edit.expect == "absent":
-        return conflict(number, f"{row} exists already")
+        return conflict(number, f"{row} exists already; give another key")
     if item is not None:
         beyond = _beyond(edit, place, place.decoder(tuple(place.slots))(item))
         if beyond is not None:
             return RangeError(f"{row}: '{beyond}' would leave the range of its type; nothing was written")
     if edit.tests:
-        return conflict(number, f"{row} is missing, or the condition of the write does not hold")
-    return conflict(number, f"{row} does not exist")
+        return conflict(number, f"{row} is missing, or the condition of the write does not hold; read it again")
+    return conflict(number, f"{row} does not exist; check its key")
 
 
 def conflict(edit: int, message: str) -> ConflictError:

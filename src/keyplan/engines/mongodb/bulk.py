@@ -67,7 +67,7 @@ def _in_bulk(link: Link, request: BulkRequest, session: Any) -> Calls:
         except PyMongoError as error:
             if attempt == BULK_ATTEMPTS - 1 or isinstance(error, OperationFailure):
                 raise
-    return ThrottledError(f"{link.where}: others keep writing the same documents")
+    return ThrottledError(f"{link.where}: others keep writing the same documents; try again")
 
 
 def _instead(request: BulkRequest, number: int) -> Any:
@@ -100,6 +100,8 @@ def _bulk_errors(error: BulkWriteError, request: BulkRequest) -> list[int] | Key
         if index != "_id_":
             found = [made for made in (request.place.indexes if request.place else ()) if made.name == index]
             listed = ", ".join(f"'{part.slot.path}'" for made in found for part in made.parts) or f"value of '{index}'"
-            return ConflictError(f"bulk load of {request.collection}: another row has the same {listed}")
+            return ConflictError(
+                f"bulk load of {request.collection}: another row has the same {listed}; give another value"
+            )
         again.append(int(one["index"]))
     return again

@@ -181,14 +181,18 @@ def verdict(place: Place, edit: Edit, number: int, entry: dict[str, Any] | None)
     row = f"{place.entity} '{', '.join(str(value) for value in edit.key)}'"
     gone = is_gone(edit, entry)
     if edit.expect == "absent":
-        return None if gone else conflict(number, f"{row} exists already")
+        return None if gone else conflict(number, f"{row} exists already; give another key")
     if needs_presence(edit) and gone:
-        what = "is missing, or the condition of the write does not hold" if edit.tests else "does not exist"
+        what = (
+            "is missing, or the condition of the write does not hold; read it again"
+            if edit.tests
+            else "does not exist; check its key"
+        )
         return conflict(number, f"{row} {what}")
     if entry is None:
         return None
     if not all(test_holds(place, test, entry) for test in edit.tests):
-        return conflict(number, f"{row} is missing, or the condition of the write does not hold")
+        return conflict(number, f"{row} is missing, or the condition of the write does not hold; read it again")
     for path, amount in edit.adds.items():
         slot = place.slots[path]
         if slot.sum or path in place.extends or edit.do == "add":

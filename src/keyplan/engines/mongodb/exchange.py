@@ -151,7 +151,7 @@ def _write(link: Link, request: WriteRequest) -> Calls:
             return link.error(error, writing=not isinstance(error, ArithmeticError))
         if found is not None:
             return found
-    return ThrottledError(f"{link.where}: others keep writing the same documents")
+    return ThrottledError(f"{link.where}: others keep writing the same documents; try again")
 
 
 def _diagnosed(link: Link, request: WriteRequest, steps: Sequence[Step]) -> Calls:

@@ -76,15 +76,15 @@ def _translated(error: BaseException, where: str, writing: bool) -> KeyplanError
             return UncertainError(f"{where}: no reply ({message}); the write may or may not have been done")
         return UnavailableError(f"{where}: no reply ({message}); try again")
     if "ExecutionTimeout" in names or code in (50, 262):
-        return UnavailableError(f"{where}: it took too long ({message})")
+        return UnavailableError(f"{where}: it took too long ({message}); try again, or allow it more time")
     if "OperationFailure" in names:
         return _refused(code, message, where)
     if "InvalidURI" in names or "ConfigurationError" in names:
         return ArgumentError(f"{where}: {message}")
     if "InvalidOperation" in names or "closed" in message:
-        return UnavailableError(f"{where}: the store is closed")
+        return UnavailableError(f"{where}: the store is closed; open it again")
     if isinstance(error, ArithmeticError):
-        return RangeError(f"{where}: a number has more digits than the 34 that MongoDB holds exactly")
+        return RangeError(f"{where}: a number has more digits than the 34 that MongoDB holds exactly; give fewer")
     return EngineError(f"{where}: mongodb: {message}")
 
 

@@ -87,9 +87,9 @@ class WriteRequest:
         row = f"{place.entity} '{', '.join(str(value) for value in self.edits[number].key)}'"
         found = next((one for one in place.indexes if one.name == index), None)
         if found is None:
-            return conflict(number, f"{row} exists already")
+            return conflict(number, f"{row} exists already; give another key")
         listed = ", ".join(f"'{part.slot.path}'" for part in found.parts)
-        return conflict(number, f"{row}: another row has the same {listed}")
+        return conflict(number, f"{row}: another row has the same {listed}; give another value")
 
 
 @dataclass(slots=True)

@@ -249,7 +249,7 @@ class SqlitePort:
     def _connect(self) -> sqlite3.Cursor:
         where = self._address
         if self._closed:
-            raise UnavailableError(f"{where.path}: the store is closed")
+            raise UnavailableError(f"{where.path}: the store is closed; open it again")
         connection = None
         try:
             connection = sqlite3.connect(
@@ -330,12 +330,12 @@ _MEANINGS: dict[int, tuple[type[EngineError], str]] = {
     sqlite3.SQLITE_CORRUPT: (StorageError, "is damaged ({message}); restore it from a backup"),
     sqlite3.SQLITE_NOTADB: (StorageError, "is not an SQLite database; name another file"),
     sqlite3.SQLITE_CANTOPEN: (StorageError, "cannot be opened; check that its folder exists and can be written"),
-    sqlite3.SQLITE_TOOBIG: (StorageError, "a value is too large for SQLite ({message})"),
-    sqlite3.SQLITE_NOMEM: (UnavailableError, "out of memory"),
-    sqlite3.SQLITE_INTERRUPT: (UnavailableError, "the statement was interrupted"),
+    sqlite3.SQLITE_TOOBIG: (StorageError, "a value is too large for SQLite ({message}); give a smaller one"),
+    sqlite3.SQLITE_NOMEM: (UnavailableError, "out of memory; free some, and try again"),
+    sqlite3.SQLITE_INTERRUPT: (UnavailableError, "the statement was interrupted; try again"),
     sqlite3.SQLITE_PROTOCOL: (UnavailableError, "is locked by many processes at once; try again"),
-    sqlite3.SQLITE_PERM: (AccessError, "permission denied"),
-    sqlite3.SQLITE_AUTH: (AccessError, "permission denied"),
+    sqlite3.SQLITE_PERM: (AccessError, "permission denied; check the permissions of the file and its folder"),
+    sqlite3.SQLITE_AUTH: (AccessError, "permission denied; check the permissions of the file and its folder"),
 }
 
 
@@ -351,9 +351,9 @@ def translate(error: Exception, path: str) -> KeyplanError:
     elif message.startswith(("no such table", "no such column", "no such index")):
         made = StorageError(f"{path}: {message}; apply the design to this file")
     elif isinstance(error, sqlite3.ProgrammingError) and "closed" in message:
-        made = UnavailableError(f"{path}: the store is closed")
+        made = UnavailableError(f"{path}: the store is closed; open it again")
     elif isinstance(error, OverflowError):
-        made = StorageError(f"{path}: a number does not fit 64 bits")
+        made = StorageError(f"{path}: a number does not fit 64 bits; give a smaller one")
     else:
         made = EngineError(f"{path}: sqlite: {message}")
     made.__cause__ = error

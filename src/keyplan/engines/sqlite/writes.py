@@ -51,10 +51,12 @@ class WriteRequest:
         """The error for a check that failed."""
         edit, table = self.edits[step.edit], self.tables[step.edit]
         if edit.expect == "absent":
-            return conflict(step.edit, f"{_row(table, edit)} exists already")
+            return conflict(step.edit, f"{_row(table, edit)} exists already; give another key")
         if edit.tests:
-            return conflict(step.edit, f"{_row(table, edit)} is missing, or the condition of the write does not hold")
-        return conflict(step.edit, f"{_row(table, edit)} does not exist")
+            return conflict(
+                step.edit, f"{_row(table, edit)} is missing, or the condition of the write does not hold; read it again"
+            )
+        return conflict(step.edit, f"{_row(table, edit)} does not exist; check its key")
 
     def refused(self, step: Step, message: str) -> KeyplanError:
         """The error for a constraint that SQLite found violated."""
@@ -90,9 +92,9 @@ def refusal(table: Table, message: str, edit: int, row: str) -> KeyplanError:
     if message.startswith("UNIQUE constraint failed"):
         fields = _unique_fields(message, table)
         if fields is None:
-            return conflict(edit, f"{row} exists already")
+            return conflict(edit, f"{row} exists already; give another key")
         named = ", ".join(f"'{name}'" for name in fields)
-        return conflict(edit, f"{row}: another row has the same {named}")
+        return conflict(edit, f"{row}: another row has the same {named}; give another value")
     return EngineError(f"{row}: sqlite refused it: {message}")
 
 
