@@ -129,17 +129,20 @@ def read_yaml(data: str | bytes, report: Report) -> Node | None:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         position = getattr(error, "position", None)
+        lines = _BREAK.split(text)
         if mark is not None:
-            line = mark.line + 1
+            line = min(mark.line + 1, len(lines))  # what is not closed is missed behind the last one
         else:
             line = text.count("\n", 0, position) + 1 if isinstance(position, int) else 1
         what = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
-        bare = _BARE_PARAMETER.search(text.split("\n")[line - 1]) if mark is not None else None
+        bare = _BARE_PARAMETER.search(lines[line - 1]) if mark is not None else None
         cure = f"put '{bare[1]}' in quotes: \"{bare[1]}\"" if bare else "check quotes, colons and indentation here"
         report.add(Node(line, ""), f"not YAML: {what}; {cure}")
         return None
 
 
+_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
+"""What ends a line of YAML."""
 _BARE_PARAMETER = re.compile(r"[:,{\[]\s*(:\w+)\s*[,}\]]")
 """A parameter without quotes inside braces or brackets, which YAML does not take for a value."""
 

@@ -114,6 +114,13 @@ def test_empty(text: str) -> None:
     assert "keyplan: 1" in message
 
 
+@pytest.mark.parametrize("text", [" x: y \n z'", "keyplan: 1\rab\rc: {", "ab\u2028c\u2028[: "])
+def test_what_ends_too_early_is_named_by_its_last_line(text: str) -> None:
+    (line, message), *_ = problems(text)
+    assert line <= 3
+    assert message
+
+
 def test_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no such file or directory; check the name"):
         load_model(tmp_path / "nothing.yaml")
