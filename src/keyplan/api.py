@@ -105,6 +105,7 @@ def apply(
     `destroys:`, and are refused unless `destroy` is set.
     """
     from keyplan.store import apply as steps
+    from keyplan.store.naming import naming
     from keyplan.store.pump import patient, run
 
     _check(model)
@@ -115,10 +116,11 @@ def apply(
     else:
         port = engine.connect(url, model, chosen)
         try:
-            if dry:
-                found = run(patient(steps.difference(model, engine, chosen)), port)
-            else:
-                found = run(patient(steps.apply(model, engine, chosen, destroy=destroy, progress=progress)), port)
+            with naming(port):
+                if dry:
+                    found = run(patient(steps.difference(model, engine, chosen)), port)
+                else:
+                    found = run(patient(steps.apply(model, engine, chosen, destroy=destroy, progress=progress)), port)
         finally:
             port.close()
     return [f"destroys: {change.summary}" if change.destructive else change.summary for change in found.changes]

@@ -128,9 +128,13 @@ def test_verify_finds_and_repairs_an_index(keyplan: Keyplan, shop: str, other: s
 
 def test_verify_does_not_repair_what_has_lost_its_rows(keyplan: Keyplan, shop: str) -> None:
     sqlite('DROP TABLE "User"')
-    line = "table User is missing, with all its rows; restore it from a backup, or load the rows again"
+    line = "shop.db: table User is missing, with all its rows; restore it from a backup, or make it anew with …"
     for more in ((), ("--repair", "--yes")):
         assert_fails(keyplan("verify", "shop.yaml", URL, *more), line)
+    assert_fails(keyplan("run", "shop.yaml", URL, "user_by_id", f"user_id={shop}"), line)
+    applied = keyplan("apply", "shop.yaml", URL, "--yes")
+    assert "create table User, empty: its rows are gone" in applied.stdout.splitlines()
+    assert keyplan("run", "shop.yaml", URL, "user_by_id", f"user_id={shop}").stdout == "nothing found\n"
 
 
 def test_verify_fills_a_table_that_others_are_copied_to(keyplan: Keyplan, shop: str) -> None:
@@ -192,7 +196,7 @@ def test_a_mistyped_file_is_not_created(keyplan: Keyplan, words: tuple[str, ...]
 def test_a_file_without_a_design_is_not_given_one_by_the_way(keyplan: Keyplan) -> None:
     keyplan("init", "shop.yaml")
     Path("shop.db").touch()
-    line = "nothing has been applied to this sqlite database yet; run 'keyplan apply' first"
+    line = "shop.db: nothing has been applied to this database yet; run 'keyplan apply' first"
     assert_fails(keyplan("verify", "shop.yaml", URL), line)
     keyplan("design", "shop.yaml", "--engine", "sqlite", "--save")
     assert_fails(keyplan("verify", "shop.yaml", URL), line)

@@ -179,10 +179,10 @@ def test_a_recorded_design_that_was_damaged(made: Line) -> None:
             "UPDATE keyplan_design SET lock = replace(lock, '\"notes\"', '\"n\"')",
             "is for the model 'n', not for",
         ),
-        ("DELETE FROM keyplan_design", "nothing has been applied to this sqlite database yet"),
+        ("DELETE FROM keyplan_design", "nothing has been applied to this database yet"),
         ("ALTER TABLE keyplan_design RENAME COLUMN lock TO x", "has a 'keyplan_design' that keyplan did not make"),
         ("DROP TABLE keyplan_design; CREATE VIEW keyplan_design AS SELECT 1 AS x", "that keyplan did not make; name"),
-        ('DROP TABLE "User"', "no such table: User; apply the design to this file"),
+        ('DROP TABLE "User"', "table User is missing, with all its rows; restore it"),
     ],
 )
 def test_a_record_that_is_not_ours(made: Line, monkeypatch: pytest.MonkeyPatch, change: str, said: str) -> None:
@@ -193,6 +193,7 @@ def test_a_record_that_is_not_ours(made: Line, monkeypatch: pytest.MonkeyPatch, 
     done = CliRunner().invoke(main, ["run", "notes.yaml", URL, "user", "uid=1"])
     assert (done.exit_code, done.stdout) == (2, ""), done.output
     (line,) = done.stderr.splitlines()
+    assert line.startswith(f"{made.file.name}: ")
     assert said in line
 
 

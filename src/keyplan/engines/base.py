@@ -168,7 +168,7 @@ class Codec(ABC):
 
 
 class Port(Protocol):
-    """A live connection, sync."""
+    """A live connection, sync. Where it has an attribute `where`, that is what messages call the database."""
 
     def send(self, round: Round) -> Sequence[Reply]: ...
 
@@ -176,7 +176,7 @@ class Port(Protocol):
 
 
 class AsyncPort(Protocol):
-    """A live connection, async."""
+    """A live connection, async, with the same `where`."""
 
     async def send(self, round: Round) -> Sequence[Reply]: ...
 
@@ -192,6 +192,11 @@ class Catalog:
     design_hash: str | None = None
     lock: str | None = None
     found: Mapping[str, Any] = field(default_factory=dict)
+
+
+GONE = "its rows are gone"
+LEFT_OUT = "'keyplan verify --repair' fills it"
+"""What a step says of a place that was there and is not, a home or another."""
 
 
 class Change(ABC):
@@ -325,6 +330,10 @@ class Engine(ABC):
 
     @abstractmethod
     def changes(self, model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]: ...
+
+    def lost(self, found: Catalog) -> str | None:
+        """The home of rows that the recorded design has, and the server has not: somebody dropped it, rows and all."""
+        return None
 
     def stale(self, model: Model, design: Design) -> Proc[Sequence[Change]]:
         """Steps for structures that are there as designed, but do not hold what the engine should keep in them."""

@@ -70,12 +70,22 @@ def apply(
     found = yield from difference(model, engine, design, lock)
     if found.is_destructive and not destroy:
         listed = ", ".join(change.summary for change in found.changes if change.destructive)
-        raise DesignMismatchError(f"applying this design would destroy data: {listed}; say so explicitly to go on")
+        raise DesignMismatchError(
+            f"applying this design would destroy data: {listed}; say so to go on, with --destroy or destroy=True"
+        )
     for change in found.changes:
         if progress is not None:
             progress(change.summary)
         yield from change.run()
     return found
+
+
+def all_lost(what: str) -> DesignMismatchError:
+    """The error for a home that is not there, and with it its rows."""
+    return DesignMismatchError(
+        f"{what} is missing, with all its rows; restore it from a backup, or make it anew with 'keyplan apply' and "
+        "load the rows again"
+    )
 
 
 def is_same(catalog: Catalog, lock: str) -> bool:

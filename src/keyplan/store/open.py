@@ -15,8 +15,9 @@ from keyplan.model.model import Model
 from keyplan.model.new_row import NewId
 from keyplan.plan.design import Design
 from keyplan.plan.lockfile import lock_text, locked_text, read_lock
-from keyplan.store.apply import apply, inspect, is_same
+from keyplan.store.apply import all_lost, apply, inspect, is_same
 from keyplan.store.core import Clock, Core
+from keyplan.store.naming import name_of, naming
 from keyplan.store.pump import patient, run, run_async
 from keyplan.store.store import AsyncStore, Store
 
@@ -40,7 +41,8 @@ def open(
     _see_that_it_is_there(engine, url, create)
     port = engine.connect(url, loaded, None)
     try:
-        found = run(patient(settled_design(loaded, engine, design, create)), port)
+        with naming(port):
+            found = run(patient(settled_design(loaded, engine, design, create, name_of(port))), port)
         return Store(Core(loaded, found, engine, clock, new_id), port)
     except BaseException:
         port.close()
@@ -85,7 +87,9 @@ class Opening:
         _see_that_it_is_there(engine, self._url, self._create)
         port = engine.connect_async(self._url, loaded, None)
         try:
-            found = await run_async(patient(settled_design(loaded, engine, self._design, self._create)), port)
+            with naming(port):
+                settling = settled_design(loaded, engine, self._design, self._create, name_of(port))
+                found = await run_async(patient(settling), port)
             return AsyncStore(Core(loaded, found, engine, self._clock, self._new_id), port)
         except BaseException:
             await port.close()
@@ -113,13 +117,21 @@ def _see_that_it_is_there(engine: Engine, url: str, create: bool) -> None:
         raise StorageError(f"{name}: there is no database; check the name, or make it with 'keyplan apply'")
 
 
-def _nothing_applied(engine: Engine) -> DesignError:
-    return DesignError(f"nothing has been applied to this {engine.name} database yet; run 'keyplan apply' first")
+def _nothing_applied(where: str) -> DesignError:
+    return DesignError(f"{where}: nothing has been applied to this database yet; run 'keyplan apply' first")
 
 
-def settled_design(model: Model, engine: Engine, design: Design | None, create: bool = True) -> Proc[Design]:
-    """The design to be run, after seeing that the server holds it; a new embedded database is given it."""
+def settled_design(
+    model: Model, engine: Engine, design: Design | None, create: bool = True, where: str = ""
+) -> Proc[Design]:
+    """The design to be run, after seeing that the server holds it; a new embedded database is given it.
+
+    `where` is what messages call the database."""
+    where = where or f"the {engine.name} database"
     catalog = yield from inspect(model, engine, design)
+    lost = engine.lost(catalog)
+    if lost is not None:  # an empty answer would be worse
+        raise all_lost(lost)
     lock: str | None = None
     if design is None:
         locked = locked_text(model, engine.name)
@@ -130,25 +142,24 @@ def settled_design(model: Model, engine: Engine, design: Design | None, create: 
         lock = lock or lock_text(model, design)
         if catalog.design_hash is None:
             if not (engine.embedded and create):
-                raise _nothing_applied(engine)
+                raise _nothing_applied(where)
             yield from apply(model, engine, design, lock)
         elif not is_same(catalog, lock):
             raise DesignMismatchError(
-                f"the {engine.name} database holds another design than the one to be run; run 'keyplan apply', "
+                f"{where}: the database holds another design than the one to be run; run 'keyplan apply', "
                 "or open it with the design it holds"
             )
         return design
     if catalog.lock is not None:
         try:
-            where = f"the design recorded in the {engine.name} database"
-            return read_lock(catalog.lock, model, where, "run 'keyplan apply'")
+            return read_lock(catalog.lock, model, f"{where}: the design recorded there", "run 'keyplan apply'")
         except DesignError as error:
             raise DesignMismatchError(str(error)) from None
     if engine.embedded and not create:
-        raise _nothing_applied(engine)
+        raise _nothing_applied(where)
     if not engine.embedded:
         raise DesignError(
-            f"there is no design for '{model.name}' on {engine.name}; run 'keyplan design --save' and 'keyplan apply'"
+            f"{where}: there is no design for '{model.name}'; run 'keyplan design --save' and 'keyplan apply'"
         )
     from keyplan.design import design as make_design
 

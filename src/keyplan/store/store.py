@@ -15,6 +15,7 @@ from keyplan.plan.design import Design
 from keyplan.store.blame import BLAMABLE
 from keyplan.store.core import Core
 from keyplan.store.load import Loading, load_rows
+from keyplan.store.naming import naming
 from keyplan.store.pump import patient, run, run_async
 from keyplan.store.quick import NOT_QUICK, Quick, QuickAsync, quick_read, quick_read_async
 from keyplan.store.read import Read
@@ -297,7 +298,8 @@ class Store(_Common[Port]):
 
     def verify(self, *, repair: bool = False, progress: Progress | None = None) -> Verification:
         """Compares every view with what its home rows imply, and repairs it if asked to."""
-        return run(patient(verify(self._core, repair, progress)), self._port)
+        with naming(self._port):
+            return run(patient(verify(self._core, repair, progress)), self._port)
 
     def settle(self) -> None:
         """Waits until every write that has returned shows in every view."""
@@ -361,7 +363,8 @@ class AsyncStore(_Common[AsyncPort]):
 
     async def verify(self, *, repair: bool = False, progress: Progress | None = None) -> Verification:
         """Compares every view with what its home rows imply, and repairs it if asked to."""
-        found: Verification = await self._run(patient(verify(self._core, repair, progress)))
+        with naming(self._port):
+            found: Verification = await self._run(patient(verify(self._core, repair, progress)))
         return found
 
     async def settle(self) -> None:

@@ -23,7 +23,7 @@ from keyplan.plan.edits import Edit
 from keyplan.plan.steps import Search
 from keyplan.plan.terms import plus
 from keyplan.plan.view import COUNT, VERSION
-from keyplan.store.apply import drift
+from keyplan.store.apply import all_lost, drift
 from keyplan.store.core import Core
 from keyplan.store.expiry import compile_alive, is_gone
 from keyplan.store.places import Place
@@ -128,7 +128,7 @@ class Verifier:
         steps = yield from drift(self.core.model, self.core.engine, self.core.design)
         lost = next((step.fault for step in steps if step.is_home), None)
         if lost is not None:
-            raise DesignMismatchError(f"{lost}, with all its rows; restore it from a backup, or load the rows again")
+            raise all_lost(lost.removesuffix(" is missing"))
         if not any(step.is_place for step in steps):
             steps = [*steps, *(yield from self.core.engine.stale(self.core.model, self.core.design))]
         self.result.structures = [step.fault for step in steps if step.fault]

@@ -155,7 +155,8 @@ def test_a_table_that_does_not_match_the_lock(line: Line, applied: str) -> None:
     (line.directory / "notes.yaml").write_text(changed, encoding="utf-8")
     line.run(applied, "note", "nid=1", said="the model has changed since the design was made")
     assert line("design", "notes.yaml", "--engine", "dynamodb", "--save").returncode == 0
-    line.run(applied, "note", "nid=1", said="holds another design than the one to be run")
+    table = applied.removeprefix("dynamodb://").partition("?")[0]
+    line.run(applied, "note", "nid=1", said=f"{table}: the database holds another design than the one to be run")
 
 
 def test_throttling_that_does_not_end(line: Line) -> None:

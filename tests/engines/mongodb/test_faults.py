@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -250,7 +251,7 @@ def test_a_collection_that_does_not_match_the_lock(store: keyplan.Store, url: st
     dropped = [name for name in database["Order"].index_information() if name != "_id_"]
     for name in dropped:
         database["Order"].drop_index(name)
-    with pytest.raises(DesignMismatchError, match="apply the design"):
+    with pytest.raises(DesignMismatchError, match="'keyplan verify' says which"):
         store.by_mail(mail="m")
     keyplan.apply(store.model, url)
     assert store.by_mail(mail="m")["oid"] == 1
@@ -392,5 +393,10 @@ def test_verify_finds_and_makes_a_dropped_index(store: keyplan.Store, url: str) 
 
 def test_verify_says_that_a_home_is_gone(store: keyplan.Store, url: str) -> None:
     raw(url).drop_collection("Order")
-    with pytest.raises(DesignMismatchError, match="collection Order is missing, with all its rows; restore it"):
+    where = url.partition("://")[2].partition("?")[0].rpartition("@")[2]
+    said = re.escape(f"{where}: collection Order is missing, with all its rows; restore it")
+    with pytest.raises(DesignMismatchError, match=f"^{said}"):
         store.verify(repair=True)
+    with pytest.raises(DesignMismatchError, match=f"^{said}"):
+        keyplan.open(store.model, url)
+    assert "create the collection Order, empty: its rows are gone" in keyplan.apply(store.model, url)

@@ -280,7 +280,7 @@ def test_an_interrupt_rolls_back(made: Lab, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_file_without_our_tables(tmp_path: File, made: Lab) -> None:
     made.query('DROP TABLE "User"')
-    with pytest.raises(StorageError, match="no such table: User; apply the design"):
+    with pytest.raises(StorageError, match="no such table: User; 'keyplan verify' says what is missing"):
         made.write(put_user(1))
 
 

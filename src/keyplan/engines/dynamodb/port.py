@@ -182,7 +182,7 @@ class DynamoDBPort:
 
     def __init__(self, url: str) -> None:
         address = parse_url(url)
-        self._table = address.table
+        self._table = self.where = address.table
         self._transport = Transport(resolve(address))
 
     def send(self, round: Round) -> Sequence[Reply]:
@@ -208,7 +208,7 @@ class DynamoDBAsyncPort:
 
     def __init__(self, url: str) -> None:
         address = parse_url(url)
-        self._table = address.table
+        self._table = self.where = address.table
         self._transport = AsyncTransport(resolve(address))
 
     async def send(self, round: Round) -> Sequence[Reply]:

@@ -77,6 +77,11 @@ class MongoEngine(Engine):
 
         return changes(model, design, lock, found)
 
+    def lost(self, found: Catalog) -> str | None:
+        from keyplan.engines.mongodb.changes import lost
+
+        return lost(found)
+
     def connect(self, url: str, model: Model, design: Design | None) -> Port:
         from keyplan.engines.mongodb.port import MongoPort
 

@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from keyplan.engines.base import Catalog, Change, Proc, Reply
+from keyplan.engines.base import GONE, LEFT_OUT, Catalog, Change, Proc, Reply
 from keyplan.engines.mongodb.layout import RECORD_COLLECTION, Index, Layout, Place, layout
 from keyplan.engines.mongodb.operations import Command
 from keyplan.engines.mongodb.schema import expiry_index, validator
@@ -117,7 +117,7 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
             steps.append(DropCollection(name, home=home))
     for name, place in wanted.items():
         if name not in there:
-            steps.append(CreateCollection(place, home=_is_home(design, place)))
+            steps.append(CreateCollection(place, home=_is_home(design, place), again=name in ours))
         elif there[name].get("validator") != validator(place):
             steps.append(ChangeValidator(place))
         steps += _index_steps(places, place, about["indexes"].get(name, {}), name in there)
@@ -125,6 +125,13 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
         return ()
     kept = {name: {"home": _is_home(design, place), "layout": signature(place)} for name, place in wanted.items()}
     return (*steps, Record(model, lock, kept, found))
+
+
+def lost(found: Catalog) -> str | None:
+    """A collection of rows that is on record, and gone."""
+    ours, there = found.found["ours"], found.found["collections"]
+    gone = [name for name, about in ours.items() if about.get("home") and name not in there]
+    return f"collection {gone[0]}" if gone else None
 
 
 def index_definitions(place: Place) -> dict[str, Document]:
@@ -211,8 +218,9 @@ class _Commands(Change):
 class CreateCollection(Change):
     """A collection with its validator."""
 
-    def __init__(self, place: Place, *, home: bool) -> None:
-        self.summary = f"create the collection {place.collection}"
+    def __init__(self, place: Place, *, home: bool, again: bool) -> None:
+        emptied = f", empty: {GONE if home else LEFT_OUT}" if again else ""
+        self.summary = f"create the collection {place.collection}{emptied}"
         self.fault, self.is_place, self.is_home = f"collection {place.collection} is missing", True, home
         body = {"create": place.collection, "validator": validator(place), "writeConcern": _MAJORITY}
         self._create = Command(body, (_EXISTS,))

@@ -96,7 +96,9 @@ def _refused(code: int | None, message: str, where: str) -> KeyplanError:
     if code == 121:
         return EngineError(f"{where}: a document does not pass the collection's validator; apply the design again")
     if code in _NAMESPACE or (code == 2 and "hint" in message):
-        return DesignMismatchError(f"{where}: a collection or index of the design is not there; apply the design")
+        return DesignMismatchError(
+            f"{where}: a collection or index of the design is not there; 'keyplan verify' says which"
+        )
     if code == 20:
         return EngineError(f"{where}: the server has no transactions; start it as a replica set")
     return EngineError(f"{where}: mongodb: {message}")

@@ -58,6 +58,11 @@ class MongoPort:
     def __init__(self, url: str) -> None:
         self._link = Link(url, pymongo.MongoClient)
 
+    @property
+    def where(self) -> str:
+        """What messages call the database."""
+        return self._link.where
+
     def using(self, options: Mapping[str, Any]) -> MongoPort:
         """The same connection with other concerns; the first port closes it."""
         return _SharedPort(self._link.using(options))
@@ -121,6 +126,11 @@ class MongoAsyncPort:
     def __init__(self, url: str) -> None:
         self._link = Link(url, pymongo.AsyncMongoClient)
         self._lines = Lines(self._link.client.options, lambda: Link(url, pymongo.MongoClient).client)
+
+    @property
+    def where(self) -> str:
+        """What messages call the database."""
+        return self._link.where
 
     def using(self, options: Mapping[str, Any]) -> MongoAsyncPort:
         """As above."""

@@ -61,6 +61,11 @@ class SqliteEngine(Engine):
 
         return changes(model, design, lock, found)
 
+    def lost(self, found: Catalog) -> str | None:
+        from keyplan.engines.sqlite.changes import lost
+
+        return lost(found)
+
     def stale(self, model: Model, design: Design) -> Proc[Sequence[Change]]:
         from keyplan.engines.sqlite.stale import stale_indexes
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyplan.engines.base import Catalog, Change, Proc, Reply
+from keyplan.engines.base import GONE, LEFT_OUT, Catalog, Change, Proc, Reply
 from keyplan.engines.sqlite.layout import Table, index_ddl, layout, table_ddl
 from keyplan.engines.sqlite.pack import DESIGN_TABLE
 from keyplan.engines.sqlite.sql import quote
@@ -96,9 +96,10 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
             steps.append(SqliteChange(batch, f"drop table {name}, {what}", text, destructive=home, drops=name))
     for name, wanted_table in wanted.items():
         if name.lower() not in known:
-            step = SqliteChange(batch, f"create table {name}", _if_missing(table_ddl(wanted_table)))
-            step.fault, step.is_place = f"table {name} is missing", True
-            step.is_home = _is_home(design, wanted_table)
+            home = _is_home(design, wanted_table)
+            emptied = "" if name not in ours else f", empty: {GONE if home else LEFT_OUT}"
+            step = SqliteChange(batch, f"create table {name}{emptied}", _if_missing(table_ddl(wanted_table)))
+            step.fault, step.is_place, step.is_home = f"table {name} is missing", True, home
             steps.append(step)
     for name, index in indexes.items():
         if there_indexes.get(name, ("", ""))[1] != index_ddl(index):
@@ -108,6 +109,12 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
     if not steps and found.lock == lock and found.design_hash == design_hash(lock):
         return ()
     return (*steps, _Record(batch))
+
+
+def lost(found: Catalog) -> str | None:
+    """A table of rows that is on record, and gone."""
+    gone = [name for name, home in found.found["ours"].items() if home and name not in found.found["tables"]]
+    return f"table {gone[0]}" if gone else None
 
 
 def _if_missing(text: str) -> str:

@@ -135,6 +135,7 @@ class SqlitePort:
                 "install a newer Python or SQLite"
             )
         self._address = address(url)
+        self.where = self._address.path
         self._memory = self._address.path == MEMORY
         self._lock = threading.RLock()
         self._open: list[sqlite3.Connection] = []
@@ -349,7 +350,7 @@ def translate(error: Exception, path: str) -> KeyplanError:
         kind, text = _MEANINGS[code]
         made = kind(f"{path}: {text.format(message=message)}")
     elif message.startswith(("no such table", "no such column", "no such index")):
-        made = StorageError(f"{path}: {message}; apply the design to this file")
+        made = StorageError(f"{path}: {message}; 'keyplan verify' says what is missing")
     elif isinstance(error, sqlite3.ProgrammingError) and "closed" in message:
         made = UnavailableError(f"{path}: the store is closed; open it again")
     elif isinstance(error, OverflowError):
@@ -375,6 +376,7 @@ class SqliteAsyncPort:
     def __init__(self, url: str) -> None:
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="keyplan-sqlite")
         self._port = SqlitePort(url)
+        self.where = self._port.where
 
     async def send(self, round: Round) -> Sequence[Reply]:
         return await self.call(lambda port: port.send(round))
