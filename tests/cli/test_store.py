@@ -363,7 +363,14 @@ def test_an_interrupted_load_goes_on(keyplan: Keyplan, monkeypatch: pytest.Monke
         yield from rows[:7_000]
         raise KeyboardInterrupt
 
+    def full(*arguments: object, **options: object) -> object:
+        yield from rows[:7_000]
+        raise api.StorageError("shop.db: the disk is full; make room and repeat")
+
     with monkeypatch.context() as patch:
+        patch.setattr(api, "generate", full)
+        stopped = keyplan("load", "shop.yaml", URL, "--generate", "--scale", "0.0003")
+        assert_fails(stopped, "shop.db: the disk is full; …; 5000 rows are loaded, and --done 5000 goes on from there")
         patch.setattr(api, "generate", interrupted)
         stopped = keyplan("load", "shop.yaml", URL, "--generate", "--scale", "0.0003")
         assert_fails(stopped, "keyplan: interrupted after 5000 rows; run it again with --done 5000 to go on from there")

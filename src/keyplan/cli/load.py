@@ -64,6 +64,8 @@ def command(
         try:
             loaded = store.load(rows, progress=report, done=done)
         except keyplan.KeyplanError as error:
+            if error.row is None and safe > done:
+                raise type(error)(f"{error}; {safe} rows are loaded, and --done {safe} goes on from there") from error
             if generate or error.row is None:
                 raise
             what = str(error).removeprefix(f"load: row {error.row}: ")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from math import expm1
 
 from keyplan.design.goals import Goal, Option
+from keyplan.design.needs import rows_found
 from keyplan.design.statistics import Statistics
 from keyplan.model.pattern import Outer, Param
 from keyplan.plan.steps import Figures
@@ -52,7 +53,7 @@ def _chance_of_second(statistics: Statistics, goal: Goal, option: Option) -> flo
     """How often the rows that have a value do not fill a page, so that those that lack it are read."""
     limit = goal.need.limit
     first = option.subs[0].goal.need
-    rows = statistics.matched(first.entity, first.given, first.at_least)
+    rows = rows_found(statistics, first)
     if limit is None or rows <= 0:
         return 1.0
     if not any(isinstance(operand, Param | Outer) for c in first.given for operand in c.operands):

@@ -12,7 +12,7 @@ from keyplan.design.goals import Heat
 from keyplan.design.heat import Together, place_of
 from keyplan.design.local import under_partitions
 from keyplan.design.match import key_shape, match_key
-from keyplan.design.needs import need_of_pattern
+from keyplan.design.needs import believed, need_of_pattern
 from keyplan.design.required import is_home
 from keyplan.design.statistics import Statistics, peak_rate, zipf_top
 from keyplan.design.totals import totals_over
@@ -37,7 +37,10 @@ def fitted_views(
     """
     views: dict[str, View] = {}
     found: dict[str, ViewFacts] = {}
-    needs = [(heat_of(statistics, pattern), need_of_pattern(model, pattern)) for pattern in model.patterns.values()]
+    needs = [
+        (heat_of(statistics, pattern), believed(statistics, need_of_pattern(model, pattern)))
+        for pattern in model.patterns.values()
+    ]
     hottest: dict[tuple[object, ...], float] = {}
     facts, kinds, costs = forms.facts, forms.kinds, forms.costs
     known = {identity(view) for view in candidates}

@@ -157,7 +157,9 @@ def _match_key(model: Model, statistics: Statistics, kind: Kind, view: View, nee
     left += [condition for condition in used if condition.op == "search"]
     # Part of the conditions never finds fewer rows than all of them, which may name a single one.
     least = max(need.at_least, 1.0) if statistics.fixes_one_row(need.entity, need.given) else need.at_least
-    entries = statistics.matched(need.entity, (*used, *view.where), least)
+    answered = {*used, *view.where}
+    whole = all(c in answered or _has_entry_only_if(model, view, c) for c in need.given)
+    entries = statistics.matched(need.entity, (*used, *view.where), least, need.fewer if whole else 1.0)
     most = statistics.most_matched(need.entity, (*used, *view.where))
     if need.implied and not left:
         entries, most = 0.0, 1.0
@@ -197,7 +199,8 @@ def match_contents(
     outside = tuple(condition for condition, paths in key.tested if not paths <= held)
     rows = key.entries
     if inside:
-        rows = min(rows, statistics.matched(need.entity, (*key.used, *seen.where, *inside), key.at_least))
+        fewer = 1.0 if outside else need.fewer
+        rows = min(rows, statistics.matched(need.entity, (*key.used, *seen.where, *inside), key.at_least, fewer))
     missing = tuple(text for text in need.wants if text not in held)
     return Match(
         view,

@@ -71,7 +71,10 @@ class Need:
     limit: int | None = None
     strong: bool = False
     at_least: float = 0.0
-    """The pattern's `rows`: no estimate goes below it."""
+    """The pattern's `rows`: no estimate goes below it, whatever part of the conditions it is of."""
+    fewer: float = 1.0
+    """What share of the rows that the counts imply there are by the pattern's `rows`, of all its conditions together.
+    Which of them are met more rarely than the counts say is not known: what meets only some is not fewer."""
     fold: FoldSpec | None = None
     buckets: tuple[str, str] | None = None
     """Not the rows are wanted, but which time buckets they lie in: (path, cut)."""
@@ -92,7 +95,16 @@ class Need:
     def _hash(self) -> int:
         """Worked out once: what is found for a need is remembered under it, and asked for again and again."""
         asked = (self.entity, self.given, self.wants, self.trees, self.order, self.limit, self.strong)
-        more = (self.at_least, self.fold, self.buckets, self.window, self.when_many, self.implied, self.scanned)
+        more = (
+            self.at_least,
+            self.fewer,
+            self.fold,
+            self.buckets,
+            self.window,
+            self.when_many,
+            self.implied,
+            self.scanned,
+        )
         return hash((asked, more))
 
 
@@ -123,6 +135,19 @@ def need_of_pattern(model: Model, pattern: Pattern) -> Need:
         strong,
         at_least,
     )
+
+
+def believed(statistics: Statistics, need: Need) -> Need:
+    """The need of a pattern, whose `rows` hold also where the counts imply more."""
+    if not need.at_least:
+        return need
+    implied = statistics.matched(need.entity, need.given)
+    return replace(need, fewer=min(1.0, need.at_least / implied)) if implied else need
+
+
+def rows_found(statistics: Statistics, need: Need) -> float:
+    """The mean number of rows that meet all conditions of a need."""
+    return statistics.matched(need.entity, need.given, need.at_least, need.fewer)
 
 
 def rank_target_need(model: Model, pattern: Pattern) -> Need:
@@ -257,7 +282,7 @@ def driven(model: Model, statistics: Statistics, need: Need) -> Iterator[tuple[N
             order = _seen_from_child(model, need, role)
             if order and need.limit:
                 wants = wanted(model, role.entity, {*role.columns, *(str(term.path) for term in order)})
-                keep = min(1.0, statistics.matched(need.entity, need.given, need.at_least) / max(found, 1e-9))
+                keep = min(1.0, rows_found(statistics, need) / max(found, 1e-9))
                 limit = ceil(need.limit / max(keep, 0.01))
                 # A child whose parent is gone has no order value, and no row here to lead to either.
                 here_only = tuple(Condition(term.path, "present") for term in order if term.path.roles)

@@ -15,7 +15,7 @@ from keyplan.design.extras import Extra
 from keyplan.design.forms import is_directory
 from keyplan.design.goals import NO_LIMIT_MS, Goal, Heat, Option, Sub, coarse, goal_p99, slowest_p99
 from keyplan.design.measure import MeasureMatch, match_measures
-from keyplan.design.needs import Need, driven, extreme_row, intersected, present_then_missing
+from keyplan.design.needs import Need, believed, driven, extreme_row, intersected, present_then_missing, rows_found
 from keyplan.design.statistics import Statistics
 from keyplan.design.walks import keeps_buckets_apart, match_directory, walks
 from keyplan.design.ways import Way, Ways, at_once
@@ -79,7 +79,7 @@ class Options:
         self._memo = {}
         self._heat = heat
         self._barred = barred
-        return self._goal(need, times, budget_ms or NO_LIMIT_MS, 0)
+        return self._goal(believed(self.statistics, need), times, budget_ms or NO_LIMIT_MS, 0)
 
     def carried(self, need: Need, options: list[Option]) -> Goal:
         """A goal that is reached by what holds something anyway, or by paying for it: nothing is looked up."""
@@ -245,7 +245,7 @@ class Options:
             if not inner_goal.options:
                 goal.rejections.extend(inner_goal.foremost)
                 continue
-            rows = self.statistics.matched(goal.need.entity, goal.need.given, goal.need.at_least)
+            rows = rows_found(self.statistics, goal.need)
             if ordered and goal.need.limit:
                 rows = min(rows, float(goal.need.limit))
             subs = (Sub(outer_goal, role, "outer"), Sub(inner_goal, "", "inner"))
@@ -273,7 +273,7 @@ class Options:
             if not inner.options:
                 goal.rejections.extend(inner.foremost)
                 continue
-            rows = self.statistics.matched(goal.need.entity, goal.need.given, goal.need.at_least)
+            rows = rows_found(self.statistics, goal.need)
             if walk.ordered and goal.need.limit:
                 rows = min(rows, float(goal.need.limit))
             subs = (Sub(outer, "", "outer"), Sub(inner, "", "inner"))
@@ -296,13 +296,14 @@ class Options:
             # What the parts ask is all of what several lists are asked, and else two conditions of the row's own.
             is_listed = any(self.model.is_many(need.entity, c.path.roles) for c in need.given)
             given = need.given if is_listed else tuple(c for part in parts.values() for c in part.given)
-            found = self.statistics.matched(need.entity, given, need.at_least)
+            fewer = need.fewer if len(given) == len(need.given) else 1.0
+            found = self.statistics.matched(need.entity, given, need.at_least, fewer)
             half = _half(goal.budget_ms)
             each = {name: self._goal(part, goal.times, half, depth + 1) for name, part in parts.items()}
             last = self._goal(whole, goal.times * max(found, 1e-6), half, depth + 1)
             if not all(one.options for one in (*each.values(), last)):
                 continue
-            rows = self.statistics.matched(need.entity, need.given, need.at_least)
+            rows = rows_found(self.statistics, need)
             subs = (*(Sub(one, name, "part", early=True) for name, one in each.items()), Sub(last, "", "row"))
             goal.options.append(Option("intersect", None, Cost(), 0.0, rows, subs=subs))
 
@@ -319,7 +320,7 @@ class Options:
         if not first.options or not second.options:
             goal.rejections.extend((*first.foremost, *second.foremost))
             return
-        rows = self.statistics.matched(goal.need.entity, goal.need.given, goal.need.at_least)
+        rows = rows_found(self.statistics, goal.need)
         subs = (Sub(first, "", "first"), Sub(second, "", "second"))
         goal.options.append(Option("then", None, Cost(), 0.0, rows, subs=subs, sorted=True))
 
@@ -374,7 +375,7 @@ class Options:
                 Sub(whole, "", "whole", early=True),
                 Sub(edges, "", "edges", early=not late, chance=min(1.0, found.expired)),
             )
-            rows = self.statistics.matched(need.entity, need.given, need.at_least)
+            rows = rows_found(self.statistics, need)
             goal.options.append(Option("windows", None, Cost(), 0.0, rows, subs=subs, windows=found))
 
     def _folded(self, goal: Goal, depth: int) -> None:
@@ -389,7 +390,7 @@ class Options:
         if not child.options:
             goal.rejections.extend(child.rejections)
             return
-        many = self.statistics.matched(rows.entity, rows.given, rows.at_least)
+        many = rows_found(self.statistics, rows)
         goal.options.append(Option("fold", None, Cost(), 0.0, many, subs=(Sub(child, "", "rows"),)))
 
 

@@ -383,14 +383,15 @@ class Statistics:
         here = self.model.entities[entity]
         return any(set(columns) <= fixed for columns in (here.key, *here.unique))
 
-    def matched(self, entity: str, conditions: Iterable[Condition], at_least: float = 0.0) -> float:
-        """The mean number of rows that meet all conditions; never under `at_least`, which a pattern's `rows` gives."""
-        return self._rows_matched(entity, tuple(conditions), at_least)
+    def matched(self, entity: str, conditions: Iterable[Condition], at_least: float = 0.0, fewer: float = 1.0) -> float:
+        """The mean number of rows that meet all conditions; never under `at_least`, and `fewer` of what the counts
+        imply: both follow from a pattern's `rows`, see `Need`."""
+        return self._rows_matched(entity, tuple(conditions), at_least, fewer)
 
-    def _matched(self, entity: str, conditions: tuple[Condition, ...], at_least: float) -> float:
+    def _matched(self, entity: str, conditions: tuple[Condition, ...], at_least: float, fewer: float) -> float:
         if self.fixes_one_row(entity, conditions):
             return 1.0
-        many = self.rows(entity) * self.share(entity, conditions)
+        many = self.rows(entity) * self.share(entity, conditions) * fewer
         return min(self.rows(entity), max(many, at_least))
 
     def most_matched(self, entity: str, conditions: Iterable[Condition]) -> float:

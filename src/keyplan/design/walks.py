@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 from keyplan.design.match import PRESENCE, Conditions, by_path, equality
 from keyplan.design.measure import MeasureMatch
-from keyplan.design.needs import Need
+from keyplan.design.needs import Need, rows_found
 from keyplan.design.statistics import Statistics
 from keyplan.engines.base import Kind
 from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import RANGES, Condition, Order, Outer
+from keyplan.model.pattern import RANGES, Ago, Condition, Order, Outer
 from keyplan.plan.view import View
 
 
@@ -58,11 +58,13 @@ def walks(model: Model, statistics: Statistics, directories: Iterable[View], nee
         by_time = (Order(path, first.descending),) if ordered and first is not None else ()
         limit = need.limit if ordered else None
         outer = Need(need.entity, (*view.where, *equal, *ranges), (), (), by_time, limit, need.strong)
-        outer = replace(outer, buckets=(last.path, last.cut))
+        # Where a range is asked for whose length nobody knows, fewer rows than the counts imply mean a shorter one.
+        unknown = bool(ranges) and not any(isinstance(operand, Ago) for c in ranges for operand in c.operands)
+        outer = replace(outer, buckets=(last.path, last.cut), fewer=need.fewer if unknown else 1.0)
         if outer in seen:
             continue
         seen.add(outer)
-        matched = max(1.0, statistics.matched(need.entity, need.given, need.at_least))
+        matched = max(1.0, rows_found(statistics, need))
         times = bucket_count(statistics, outer, matched)
         in_each = max(1.0, matched / times)
         if limit is not None:
@@ -94,7 +96,7 @@ def bucket_count(statistics: Statistics, need: Need, rows: float) -> float:
     many = statistics.distinct(need.entity, path_of(path, statistics.model, need.entity), cut)
     for condition in ranges:
         many *= statistics.selectivity(need.entity, condition)
-    return max(1.0, min(many, rows))
+    return max(1.0, min(many * need.fewer, rows))
 
 
 def match_directory(statistics: Statistics, kind: Kind, view: View, need: Need) -> MeasureMatch | None:
@@ -109,7 +111,7 @@ def match_directory(statistics: Statistics, kind: Kind, view: View, need: Need) 
     equal = _equalities(by_path(given), view)
     if equal is None or any(c not in equal and str(c.path) != last.path for c in given):
         return None
-    entries = bucket_count(statistics, need, statistics.matched(need.entity, need.given))
+    entries = bucket_count(statistics, need, rows_found(statistics, need))
     if need.limit is not None:
         entries = min(entries, float(need.limit))
     return MeasureMatch(tuple(given), False, 1.0, entries)

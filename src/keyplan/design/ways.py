@@ -12,7 +12,7 @@ from math import sqrt
 from keyplan.design.buckets import bucket_of, rounds_of_a_walk
 from keyplan.design.extras import Extra, Extras, Variant
 from keyplan.design.match import KeyMatch, Match, child_view, held_by, key_shape, match_contents, match_key
-from keyplan.design.needs import Need
+from keyplan.design.needs import Need, rows_found
 from keyplan.design.required import is_home
 from keyplan.design.statistics import Statistics
 from keyplan.engines.base import Kind
@@ -328,7 +328,7 @@ class Ways:
             # Only a page is wanted, but all of it has to be read to be sorted: larger ones are read more often.
             bias = self._size_bias(need, found)
             return entries * bias, rows * bias, found.spans
-        total = self.statistics.matched(need.entity, need.given, need.at_least)
+        total = rows_found(self.statistics, need)
         keep_after = total / rows if found.left and rows else 1.0
         keep_inside = rows / entries if entries else 1.0
         all_rows, rows = rows, min(rows, need.limit / max(keep_after, 1e-9))
