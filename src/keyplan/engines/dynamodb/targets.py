@@ -33,5 +33,5 @@ def multi_attribute_keys(model: Model) -> bool:
     """Whether indexes may have keys of several attributes."""
     said = str(model.targets.get("dynamodb", {}).get("multi_attribute_keys", "false"))
     if said.lower() not in ("true", "false"):
-        raise ArgumentError(f"targets.dynamodb.multi_attribute_keys: '{said}' is not true or false; say which")
+        raise ArgumentError(f"targets.dynamodb.multi_attribute_keys: '{said}' is neither true nor false; say which")
     return said.lower() == "true"
