@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
+import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -15,6 +17,8 @@ from pymongo.monitoring import CommandListener, CommandStartedEvent
 import keyplan
 from keyplan.engines.mongodb import transport
 from keyplan.engines.mongodb.lines import LONGEST, MOST, Line, Lines
+from keyplan.engines.mongodb.operations import Find
+from keyplan.engines.mongodb.port import MongoAsyncPort
 from tests.engines.harness import Harness
 
 MODEL = keyplan.parse_model("""
@@ -83,21 +87,38 @@ async def values(store: Any, many: int) -> list[int]:
     return [row["value"] for row in await asyncio.gather(*(store.counter(name=named(n)) for n in range(many)))]
 
 
+async def warm(store: Any, many: int) -> list[Line]:
+    """Reads until there are so many lines: they are opened one by one, besides."""
+    lines = lines_of(store)
+    async with asyncio.timeout(20):
+        while len(lines._idle) < many:
+            wanted = len(lines._idle) + 1
+            assert await values(store, wanted) == list(range(wanted))
+            while lines._opening:
+                await asyncio.sleep(0.001)
+    return list(lines._idle)
+
+
 def test_plain_reads_have_lines_and_the_rest_goes_through_the_driver(mongodb: Harness, sent: list[Any]) -> None:
     async def play(store: Any) -> None:
+        await warm(store, 5)
         sent.clear()
         for _ in range(3):
             assert await values(store, 5) == list(range(5))
         assert not sent
         assert len(lines_of(store)._idle) == 5
+        await warm(store, 8)
+        sent.clear()
         assert await values(store, 40) == list(range(40))
-        assert len(sent) == 40 - MOST
+        assert len(sent) == 40 - 8
+        assert not lines_of(store)._opening
         await store.counter(name="n03", consistency="strong")
         await store.counter(name="n03", consistency="session")
         await store.using(readPreference="secondaryPreferred").counter(name="n03")
-        assert len(sent) == 40 - MOST + 3
+        assert len(sent) == 40 - 8 + 3
 
-    run(mongodb, play)
+    assert MOST > 8
+    run(mongodb, play, "&maxPoolSize=8")
 
 
 def test_a_session_is_behind_what_was_read_on_a_line(mongodb: Harness, sent: list[Any]) -> None:
@@ -124,6 +145,7 @@ def test_a_reply_in_many_pieces_is_whole(mongodb: Harness, sent: list[Any]) -> N
     async def play(store: Any) -> None:
         rows = [{"name": named(n), "value": n, "words": chr(200 + n) * 15_000} for n in range(20)]
         await store.load([("Counter", row) for row in rows])
+        await warm(store, 1)
         sent.clear()
         for _ in range(3):
             assert list(await store.counters()) == rows
@@ -134,8 +156,7 @@ def test_a_reply_in_many_pieces_is_whole(mongodb: Harness, sent: list[Any]) -> N
 
 def test_a_cancelled_read_is_given_up_at_once_and_its_reply_reaches_nobody(mongodb: Harness) -> None:
     async def play(store: Any) -> None:
-        assert await values(store, 1) == [0]
-        (line,) = lines_of(store)._idle
+        (line,) = await warm(store, 1)
         line._loop.remove_reader(line.socket)  # type: ignore[union-attr]
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(store.counter(name="n07"), 0.1)
@@ -148,18 +169,16 @@ def test_a_cancelled_read_is_given_up_at_once_and_its_reply_reaches_nobody(mongo
 
 def test_lines_that_the_server_ends_are_not_missed(mongodb: Harness, sent: list[Any]) -> None:
     async def play(store: Any) -> None:
-        assert await values(store, 5) == list(range(5))
-        for line in lines_of(store)._idle[:3]:
+        for line in (await warm(store, 5))[:3]:
             line.socket.shutdown(socket.SHUT_RDWR)
         sent.clear()
         assert await values(store, 5) == list(range(5))  # asked before the loop has heard of it
         assert len(sent) == 3
-        sent.clear()
-        for line in lines_of(store)._idle:
+        for line in await warm(store, 5):
             line.socket.shutdown(socket.SHUT_RDWR)
         await asyncio.sleep(0.05)
+        assert not any(line.usable for line in lines_of(store)._idle)
         assert await values(store, 5) == list(range(5))
-        assert not sent
 
     run(mongodb, play)
 
@@ -168,8 +187,7 @@ def test_a_connection_that_the_driver_gives_up_is_not_waited_for(mongodb: Harnes
     """Its monitor does, when a server no longer answers."""
 
     async def play(store: Any) -> None:
-        assert await values(store, 1) == [0]
-        (line,) = lines_of(store)._idle
+        (line,) = await warm(store, 1)
         line._loop.remove_reader(line.socket)  # type: ignore[union-attr]
         sent.clear()
         reading = asyncio.ensure_future(store.counter(name="n01"))
@@ -187,14 +205,18 @@ def test_what_is_out_of_the_ordinary_is_left_to_the_driver(mongodb: Harness) -> 
         lines, options = lines_of(store), store._port._link.options
         database = store._port._link.database.name
         find: dict[str, Any] = {"find": "Counter", "filter": {"_id": "n01"}, "limit": 1, "batchSize": 1}
+        await warm(store, 1)
         found = await lines.ask(database, find, options)
         assert found is not None
         assert found["ok"]
         assert await lines.ask(database, {**find, "filter": {"$no_such": 1}}, options) is None
         assert not lines._idle
+        await warm(store, 1)
         assert await lines.ask(database, {**find, "comment": "x" * LONGEST}, options) is None
         with driver.timeout(10):
             assert await lines.ask(database, find, options) is None
+        with pytest.raises(OverflowError):
+            await lines.ask(database, {**find, "filter": {"_id": 1 << 64}}, options)
         assert await lines.ask(database, find, options)
 
     run(mongodb, play)
@@ -215,38 +237,98 @@ def test_the_drivers_deadline_holds(mongodb: Harness) -> None:
 )
 def test_what_the_url_asks_of_connections_holds(mongodb: Harness, options: str, lines: int) -> None:
     async def play(store: Any) -> None:
-        for _ in range(3):
+        for _ in range(2 * lines or 2):
             assert await values(store, 10) == list(range(10))
             assert len(lines_of(store)._idle) <= lines
             await asyncio.sleep(0.01)
-        assert bool(lines_of(store)._idle) == bool(lines)
+        assert bool(lines_of(store)._idle or lines_of(store)._opening) == bool(lines)
 
     run(mongodb, play, options)
 
 
-def test_a_read_that_is_cancelled_while_it_connects_leaves_nothing(
-    mongodb: Harness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[Line] = []
-    make = Line.__init__
+class Slow:
+    """Opening a line takes until it is let go on, as with a server that does not answer."""
 
-    def remembered(line: Line, client: Any) -> None:
-        make(line, client)
-        made.append(line)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun = threading.Event()
+        self.go_on = threading.Event()
+        self.made: list[Line] = []
+        make = Line.__init__
+
+        def slow(line: Line, client: Any) -> None:
+            self.begun.set()
+            assert self.go_on.wait(20)
+            make(line, client)
+            self.made.append(line)
+
+        monkeypatch.setattr(Line, "__init__", slow)
+
+
+def test_nobody_waits_for_a_line(mongodb: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither reads, nor what else the process does on threads of the loop; and it opens one at a time."""
+    slow = Slow(monkeypatch)
 
     async def play(store: Any) -> None:
-        monkeypatch.setattr(Line, "__init__", remembered)
-        reading = asyncio.ensure_future(store.counter(name="n01"))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        reading.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await reading
-        assert (await store.counter(name="n02"))["value"] == 2
+        before = threading.active_count()
+        for _ in range(3):
+            assert await asyncio.wait_for(values(store, 40), 10) == list(range(40))
+        assert slow.begun.is_set()
+        assert not slow.made
+        assert [thread.name for thread in threading.enumerate()].count("keyplan-line") == 1, before
+        slow.go_on.set()
+        await warm(store, 2)
 
     run(mongodb, play)
-    assert made
-    assert not any(line.usable for line in made)
+
+
+def test_a_line_that_is_opened_while_the_store_closes_is_closed(
+    mongodb: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = Slow(monkeypatch)
+
+    async def play(store: Any) -> None:
+        assert await values(store, 3) == [0, 1, 2]
+        slow.begun.wait(20)
+        closing = asyncio.ensure_future(store.close())
+        await asyncio.sleep(0)
+        slow.go_on.set()
+        await closing
+        with pytest.raises(keyplan.KeyplanError, match="closed"):
+            await store.counter(name="n01")
+
+    run(mongodb, play)
+    assert not any(line.usable for line in slow.made)
+
+
+def test_reads_in_flight_when_the_store_closes_have_a_clear_outcome(mongodb: Harness) -> None:
+    async def play(store: Any) -> None:
+        lines = await warm(store, 4)
+        reads = [asyncio.ensure_future(store.counter(name=named(n))) for n in range(20)]
+        await asyncio.sleep(0)
+        await store.close()
+        for found in await asyncio.gather(*reads, return_exceptions=True):
+            assert isinstance(found, keyplan.UnavailableError) or found["value"] in range(20)
+        assert not any(line.usable for line in lines)
+
+    run(mongodb, play)
+
+
+def test_where_no_server_answers_reads_wait_as_long_as_the_url_says() -> None:
+    """However many of them there are."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"mongodb://127.0.0.1:{free.getsockname()[1]}/none?serverSelectionTimeoutMS=400"
+
+    async def main() -> float:
+        port = MongoAsyncPort(url)
+        began = time.monotonic()
+        found = await asyncio.gather(*(port.send((Find("Counter", {}, limit=1),)) for _ in range(50)))
+        took = time.monotonic() - began
+        assert all(isinstance(reply, keyplan.UnavailableError) for (reply,) in found)
+        await port.close()
+        return took
+
+    assert asyncio.run(main()) < 2
 
 
 def test_lines_follow_the_loop_they_are_used_in(mongodb: Harness) -> None:
@@ -255,8 +337,26 @@ def test_lines_follow_the_loop_they_are_used_in(mongodb: Harness) -> None:
     link = transport.Link(url, transport.pymongo.MongoClient)
     lines = Lines(link.client.options, lambda: link.client)
     find = {"find": "Counter", "filter": {}, "limit": 1, "batchSize": 1}
+
+    async def found() -> Any:
+        async with asyncio.timeout(20):
+            while True:
+                reply = await lines.ask(link.database.name, find, link.options)
+                if reply is not None:
+                    return reply["cursor"]["firstBatch"]
+                await asyncio.sleep(0.001)
+
+    async def one_within_another() -> None:
+        assert await found() == []
+        (line,) = lines._idle
+        other = asyncio.new_event_loop()
+        ask = lines.ask(link.database.name, find, link.options)
+        assert await asyncio.to_thread(other.run_until_complete, ask) is None
+        other.close()
+        assert lines._idle == [line]
+        assert line.usable
+
     for _ in range(3):
-        found = asyncio.run(lines.ask(link.database.name, find, link.options))
-        assert found is not None
-        assert found["cursor"]["firstBatch"] == []
+        assert asyncio.run(found()) == []
+    asyncio.run(one_within_another())
     asyncio.run(lines.close())

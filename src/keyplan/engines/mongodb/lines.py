@@ -8,8 +8,11 @@ A line answers, or it does not. Whatever is out of the ordinary (an error of the
 too long for the socket) ends it, and the caller asks the driver, which knows what to do about that. Only reads belong
 here: they may be asked twice.
 
+No read waits for a line: one that finds none asks the driver, and meanwhile a thread opens a line for those that come
+later, one at a time. So a server that cannot be reached is the driver's to wait for, as long as the URL says.
+
 What is used of the driver is not part of its documented interface: `_conn_for_reads`, and the socket of a connection. A
-driver without them, an encrypted connection, timeouts in the URL or a loop that cannot wait for sockets: then there are
+driver without them, encrypted connections, timeouts in the URL or a loop that cannot wait for sockets: then there are
 no lines, and everything goes through the driver.
 """
 
@@ -21,11 +24,12 @@ from asyncio import AbstractEventLoop, Future, TimerHandle
 from collections.abc import Callable
 from contextlib import suppress
 from struct import Struct
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
 from keyplan.engines.mongodb.transport import ERRORS, ReadPreference, bson, has_deadline
 from keyplan.engines.mongodb.values import Document
+from keyplan.errors import KeyplanError
 
 HEADER = Struct("<iiiiIB")
 """Length, number, number of the question, kind of message, flags and kind of section:
@@ -38,6 +42,8 @@ LOOK_S = 0.5
 """So often it is seen whether the driver has given up a connection that is waited for."""
 MOST = 32
 """Lines of a store; beyond that the driver's own connections are used."""
+PAUSE_S = 1.0
+"""So long no line is opened after one could not be."""
 
 
 class Line:
@@ -99,7 +105,7 @@ class Line:
 
     def _tell(self, found: bytes | None) -> None:
         answer, self._answer = self._answer, None
-        if answer is not None and not answer.done():
+        if answer is not None and not answer.done() and not answer.get_loop().is_closed():
             answer.set_result(found)
 
     def end(self) -> None:
@@ -121,30 +127,35 @@ class Lines:
     def __init__(self, options: Any, client: Callable[[], Any]) -> None:
         """`client` makes a blocking client, on a thread: it may ask the DNS for servers."""
         pool = options.pool_options
-        self._able = pool.socket_timeout is None and options.timeout is None
+        self._able = pool.socket_timeout is None and options.timeout is None and pool._ssl_context is None
         self._most = min(MOST, pool.max_pool_size or MOST)
         self._longest_idle = pool.max_idle_time_seconds
         self._make = client
         self._lock = Lock()
+        self._closed = False
         self._client: Any = None
         self._loop: AbstractEventLoop | None = None
         self._idle: list[Line] = []
         self._busy: set[Line] = set()
-        self._opening = 0
+        self._opening = False
+        self._not_before = 0.0
         self._looking: TimerHandle | None = None
 
     async def ask(self, database: str, body: Document, options: Any) -> Document | None:
         """The reply to a find, or None: ask the driver."""
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:
-            self._move(loop)
         if not self._able or has_deadline():
             return None
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            if self._loop is not None and not self._loop.is_closed():  # nothing of it may be touched from here
+                return None
+            self._move(loop)
         question = bson.encode({**body, "$db": database}, codec_options=options)
         if len(question) > LONGEST:
             return None
-        line = self._free(loop) or await self._opened(loop)
+        line = self._free(loop)
         if line is None:
+            self._open_one(loop)
             return None
         answer: Future[bytes | None] = loop.create_future()
         self._busy.add(line)
@@ -175,32 +186,49 @@ class Lines:
             line.end()
         return None
 
-    async def _opened(self, loop: AbstractEventLoop) -> Line | None:
-        if len(self._busy) + self._opening >= self._most:
-            return None
-        self._opening += 1
-        line = loop.run_in_executor(None, self._line)
-        try:
-            made = await asyncio.shield(line)
-            if type(made.socket) is not socket.socket:
-                made.end()
-                raise NotImplementedError
-            made.listen(loop)
-            return made
-        except (AttributeError, TypeError, NotImplementedError):  # another driver, an encrypted line, another loop
-            self._able = False
-            return None
-        except asyncio.CancelledError:
-            line.add_done_callback(_end_of)
-            raise
-        finally:
-            self._opening -= 1
+    def _open_one(self, loop: AbstractEventLoop) -> None:
+        """Begins to open a line, unless that would be one too many, or is not yet to be tried again."""
+        if not self._opening and len(self._busy) < self._most and loop.time() >= self._not_before:
+            with suppress(RuntimeError):  # no more threads
+                Thread(target=self._open, args=(loop,), name="keyplan-line", daemon=True).start()
+                self._opening = True
 
-    def _line(self) -> Line:
-        with self._lock:
-            if self._client is None:
-                self._client = self._make()
-        return Line(self._client)
+    def _open(self, loop: AbstractEventLoop) -> None:
+        """On a thread: it may have to ask the DNS, find the primary, connect and authenticate."""
+        line, able = None, True
+        try:
+            with self._lock:
+                if self._closed:
+                    return
+                if self._client is None:
+                    self._client = self._make()
+            line = Line(self._client)
+        except (AttributeError, TypeError):  # another driver
+            able = False
+        except (*ERRORS, KeyplanError, OSError):
+            pass  # the driver says what is wrong to those who ask it
+        try:
+            loop.call_soon_threadsafe(self._opened, loop, line, able)
+        except RuntimeError:  # the loop has ended
+            if line is not None:
+                line.end()
+
+    def _opened(self, loop: AbstractEventLoop, line: Line | None, able: bool) -> None:
+        if loop is self._loop:
+            self._opening = False
+            self._able = self._able and able
+            if line is None:
+                self._not_before = loop.time() + PAUSE_S
+            elif type(line.socket) is socket.socket:
+                with suppress(NotImplementedError):
+                    line.listen(loop)
+                    line.since = loop.time()
+                    self._idle.append(line)
+                    return
+        if line is not None:
+            if loop is self._loop:  # neither such sockets nor such a loop can be listened to
+                self._able = False
+            line.end()
 
     def _look(self, loop: AbstractEventLoop) -> None:
         for line in list(self._busy):
@@ -216,13 +244,15 @@ class Lines:
         if self._looking is not None:
             self._looking.cancel()
         self._looking, self._loop = None, loop
+        self._opening, self._not_before = False, 0.0
 
     async def close(self) -> None:
+        self._able = False
         self._move(None)
-        if self._client is not None:
-            await asyncio.to_thread(self._client.close)
+        await asyncio.to_thread(self._close)
 
-
-def _end_of(line: Future[Line]) -> None:
-    if not line.cancelled() and line.exception() is None:
-        line.result().end()
+    def _close(self) -> None:
+        with self._lock:
+            self._closed = True
+            if self._client is not None:
+                self._client.close()

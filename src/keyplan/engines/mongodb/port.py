@@ -41,6 +41,9 @@ from keyplan.engines.mongodb.transport import (
 )
 from keyplan.engines.mongodb.values import Document
 
+OPENING_MS = 1_000
+"""How long the primary is looked for to open a line."""
+
 
 def leftover(request: Find, cursor: int) -> Document:
     """Ends the cursor of a page that was larger than the 16 MB of one reply; it is read in pieces instead."""
@@ -120,12 +123,17 @@ class _SharedPort(MongoPort):
         pass
 
 
+def _client_of_lines(url: str, **options: Any) -> Any:
+    """Nobody waits for it: where no primary is known at once, the async client looks for one."""
+    return pymongo.MongoClient(url, **{**options, "serverSelectionTimeoutMS": OPENING_MS, "minPoolSize": 0})
+
+
 class MongoAsyncPort:
     """A database, async."""
 
     def __init__(self, url: str) -> None:
         self._link = Link(url, pymongo.AsyncMongoClient)
-        self._lines = Lines(self._link.client.options, lambda: Link(url, pymongo.MongoClient).client)
+        self._lines = Lines(self._link.client.options, lambda: Link(url, _client_of_lines).client)
 
     @property
     def where(self) -> str:
