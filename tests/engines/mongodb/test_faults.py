@@ -145,6 +145,15 @@ def test_wrong_credentials_are_not_repeated_in_the_message(url: str) -> None:
     assert "access is refused" in str(caught.value)
 
 
+def test_a_user_without_a_right_is_not_told_the_whole_command() -> None:
+    """The server's words repeat values of rows, and the signed time of the cluster."""
+    words = 'not authorized on db to execute command { find: "Order", filter: { _id: "hunter2" }, lsid: { id: 1 } }'
+    error = OperationFailure(words, 13, {"ok": 0.0, "errmsg": words, "code": 13})
+    assert str(translate(error, "host/db", writing=False)) == (
+        "host/db: access is refused (not authorized on db to execute command 'find'); check user, password and rights"
+    )
+
+
 def test_nobody_there() -> None:
     model = keyplan.parse_model(MODEL)
     with pytest.raises(UnavailableError, match="no server can be used") as caught:

@@ -29,6 +29,8 @@ _NOT_DONE = {10107, 13435, 10058, 13436, 91, 189}
 """Not the primary (any more): refused before anything was done."""
 _NAMESPACE = {26, 27, 211}
 _INDEX = re.compile(r"index: (\S+)")
+_COMMAND = re.compile(r"(?<= to execute command )\{ (\w+):.*", re.DOTALL)
+"""Users without a right are told all of the command: values of rows, and the signed time of the cluster."""
 
 
 def code_of(error: BaseException) -> int | None:
@@ -107,4 +109,5 @@ def _refused(code: int | None, message: str, where: str) -> KeyplanError:
 def _short(error: BaseException) -> str:
     """The server's own words, without the driver's description of every server."""
     text = str(details_of(error).get("errmsg") or error)
+    text = _COMMAND.sub(r"'\1'", text)
     return text.partition(", full error:")[0].partition(", Timeout:")[0].partition(" (configured timeouts")[0][:300]
