@@ -10,6 +10,7 @@ import pytest
 
 from keyplan.errors import ConflictError, ThrottledError, UnavailableError, UncertainError
 from keyplan.store import pump
+from keyplan.store.quick import quick_read
 from tests.conformance.pair import SIZES, Pair, opened, parsed
 from tests.conftest import Lend
 from tests.faults.faulty import Fault, FaultyPort, dropped, lost, throttled, unavailable
@@ -155,6 +156,19 @@ def test_an_engine_that_is_not_there_is_said_at_once(pair: Pair) -> None:
     port.reads = [unavailable]
     with pytest.raises(UnavailableError):
         pair.store.orders(uid=UID)
+    answers(pair)
+
+
+def test_so_it_is_on_the_short_way(pair: Pair) -> None:
+    """It gives other errors to the general way; to ask once more here would double the time that the caller waits."""
+    port = FaultyPort(pair.store)
+    method: Any = pair.store.product
+    method._quick = quick_read(method._read, port)
+    assert method._quick is not None
+    port.reads = [unavailable]
+    with pytest.raises(UnavailableError):
+        pair.store.product(sku="p")
+    assert port.sent == 1
     answers(pair)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from keyplan.engines.base import AsyncPort, Port, Reader, Reply, Request, Span
+from keyplan.errors import UnavailableError
 from keyplan.model.pattern import Param
 from keyplan.store.order import position_of
 from keyplan.store.read import STRENGTHS, Page, Read
@@ -45,6 +46,8 @@ def quick_read(read: Read, port: Port) -> Quick | None:
             return NOT_QUICK
         request, how = begun
         (reply,) = send((request,))
+        if isinstance(reply, UnavailableError):  # whoever asks again waits as long again
+            raise reply
         rows = None if isinstance(reply, Exception) else decode(how, reply)
         return NOT_QUICK if rows is None else finish(key, rows)
 
@@ -66,6 +69,8 @@ def quick_read_async(read: Read, port: AsyncPort) -> QuickAsync | None:
             return NOT_QUICK
         request, how = begun
         (reply,) = await send((request,))
+        if isinstance(reply, UnavailableError):  # whoever asks again waits as long again
+            raise reply
         rows = None if isinstance(reply, Exception) else decode(how, reply)
         return NOT_QUICK if rows is None else finish(key, rows)
 
