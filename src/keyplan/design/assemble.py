@@ -24,7 +24,7 @@ from keyplan.design.nodes import Nodes
 from keyplan.design.problem import CARRY, INFEASIBLE, Root, carried, evaluate
 from keyplan.design.rare_words import rare_words
 from keyplan.design.required import homes_inside, is_home
-from keyplan.design.slow import slow_patterns
+from keyplan.design.slow import slow_patterns, slow_writes
 from keyplan.design.solve import Solution
 from keyplan.design.subsets import refill_need
 from keyplan.engines.base import Engine
@@ -105,6 +105,7 @@ class Assembly:
                 *large_writes(self.model, problem, self.chosen.keys()),
                 *rare_words(self.built.statistics, problem, self.evaluation),
                 *slow_patterns(self.model, plans),
+                *slow_writes(self.model, writes),
                 *crowded_rows(self.model, self.built.statistics, self.engine.kinds, problem, self.chosen.keys()),
             ),
             dict(unserved),
@@ -309,6 +310,7 @@ class Assembly:
             cost += figures.cost * times
             add_units(units, figures.units, times)
             p99 = max(p99, figures.p99_ms)
+        p99 += max((touch.p99_ms for touch in touches), default=0.0)
         found = next((self._call(root.goal) for root in lookups if root.kind == "find"), None)
         entries = sum(part.entries for view in self.chosen for part in problem.upkeep.get((name, view), ()))
         requests, trips = self.calls.of(self.model.writes[name], found, entries)
@@ -334,7 +336,8 @@ class Assembly:
                     edits = {"put": work.puts, "patch": work.patches, "move": work.moves, "delete": work.deletes}
                     edits["add"] = work.adds
                     edit = max(edits, key=lambda edit: edits[edit])
-                    touches.append(Touch(self.names[view], puts, deletes, cost.units, cost.cost, edit, work.at))
+                    held, p99 = self.names[view], cost.p99_ms
+                    touches.append(Touch(held, puts, deletes, cost.units, cost.cost, edit, work.at, p99))
         return [*touches, *self._patched(name)]
 
     def _patched(self, name: str) -> Iterator[Touch]:
@@ -345,7 +348,7 @@ class Assembly:
                 if option.view is None:
                     home, at = self.homes[root.goal.need.entity]
                     cost = option.cost
-                    yield Touch(self.names[home], option.rows, 0.0, cost.units, cost.cost, "patch", at)
+                    yield Touch(self.names[home], option.rows, 0.0, cost.units, cost.cost, "patch", at, cost.p99_ms)
 
     # figures
 

@@ -1,4 +1,5 @@
-"""Patterns that are cheapest answered slowly, because the model does not say how fast they have to be."""
+"""Patterns that are cheapest answered slowly, because the model does not say how fast they have to be; writes that are
+slower than it says."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from keyplan.model.model import Model
 from keyplan.plan.design import Finding
-from keyplan.plan.steps import Plan
+from keyplan.plan.steps import Plan, WritePlan
 
 SLOW_MS = 1000.0
 
@@ -24,4 +25,19 @@ def slow_patterns(model: Model, plans: Mapping[str, Plan]) -> Iterator[Finding]:
                 "state one, and the design keeps it",
                 {"p99_ms": p99},
                 pattern.line,
+            )
+
+
+def slow_writes(model: Model, plans: Mapping[str, WritePlan]) -> Iterator[Finding]:
+    """Writes that take longer than they are to: what they have to keep is decided by what all patterns cost."""
+    for name, plan in plans.items():
+        write, p99 = model.writes[name], plan.figures.p99_ms
+        if write.p99_ms is not None and p99 > write.p99_ms:
+            yield Finding(
+                "warning",
+                f"writes.{name}",
+                f"a slow call takes {p99:.3g} ms, where p99 is {write.p99_ms:g} ms",
+                "raise p99, or ask for less that it has to keep",
+                {"p99_ms": p99},
+                write.line,
             )

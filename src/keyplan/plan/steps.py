@@ -206,6 +206,8 @@ class Touch:
     """What is done to most entries: put (new, or whole ones replaced), patch, move, delete, add (to a group)."""
     at: tuple[str, ...] = ()
     """The roles that lead to the embed whose entries are meant."""
+    p99_ms: float = 0.0
+    """Of this part alone; all parts of a write are done together."""
 
 
 @dataclass(frozen=True)

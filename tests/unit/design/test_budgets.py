@@ -86,3 +86,39 @@ def test_what_is_slow_because_nothing_is_stated_is_told(p99: str, notes: int) ->
     found = design(model_of(SUBSCRIPTIONS, patterns, writes), get_engine("dynamodb"))
     told = [finding for finding in found.findings if "no p99 is stated" in finding.message]
     assert len(told) == notes
+
+
+PRODUCTS = """
+Product: { count: 10k, fields: { sku: "string(8), key", stock: int } }
+Sale:
+  count: 1M
+  fields: { sale_id: "ulid, key", product: "Product, as sales", amount: int }
+"""
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_a_write_takes_as_long_as_its_lookups_and_the_writing(engine: str) -> None:
+    patterns = 'product: { find: Product, where: "sku = :sku", rate: 10/s }'
+    writes = """
+    add: { create: Product, rate: 1/s }
+    sell: { create: Sale, rate: 1/s }
+    take: { update: Product, add: [stock], where: "sku = :sku", rate: 1/s%s }
+    """
+    made = design(model_of(PRODUCTS, patterns, writes % ""), get_engine(engine))
+    assert all(plan.figures.p99_ms > 0 for plan in made.writes.values())
+    assert not [finding for finding in made.findings if finding.path.startswith("writes.")]
+    hurried = design(model_of(PRODUCTS, patterns, writes % ", p99: 1ms"), get_engine(engine))
+    told = ["where p99 is 1 ms" in finding.message for finding in hurried.findings if finding.path == "writes.take"]
+    assert told == [True] * (made.writes["take"].figures.p99_ms > 1)
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_a_write_that_keeps_more_takes_longer(engine: str) -> None:
+    entities = PRODUCTS.replace("stock: int", "stock: int, sold: sum(sales.amount)")
+    patterns = "best: { find: Product, order: sold desc, limit: 10, rate: 100/s }"
+    writes = "sell: { create: Sale, rate: 1/s }"
+    alone = design(
+        model_of(PRODUCTS, "sale: { find: Sale, where: 'sale_id = :id', rate: 1/s }", writes), get_engine(engine)
+    )
+    kept = design(model_of(entities, patterns, writes), get_engine(engine))
+    assert kept.writes["sell"].figures.p99_ms > alone.writes["sell"].figures.p99_ms

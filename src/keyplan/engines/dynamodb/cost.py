@@ -81,6 +81,12 @@ class DynamoDBCosts(CostModel):
             units += copies / LIMITS.write_unit_bytes * (work.puts + work.moves)
         return Cost(units * PRICES.on_demand_per_write_unit, {"write units": units}, self.latencies.put_ms)
 
+    def premium(self, work: TouchWork, cost: Cost) -> Cost:
+        """As much again; each item is prepared and then committed."""
+        items = work.puts + work.patches + 2 * work.moves + work.deletes + work.adds + work.checks
+        later = self.latencies.transact_write_ms - self.latencies.put_ms + items * self.latencies.transact_item_ms
+        return Cost(cost.cost, cost.units, max(0.0, later))
+
     def variants(self, view: View, facts: ViewFacts) -> Sequence[View]:
         """Copies under several partition keys, of which each read takes one, for entries that are read too often."""
         if view.kind != "table" or view.unique or view.measures or view.embeds or any(p.ways > 1 for p in view.parts):

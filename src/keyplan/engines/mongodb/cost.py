@@ -130,7 +130,8 @@ class MongoCosts(CostModel):
         return Cost(micros / 1000, {name: amount for name, amount in units.items() if amount}, p99)
 
     def premium(self, work: TouchWork, cost: Cost) -> Cost:
-        return Cost(self.coefficients.transaction / 1000)
+        later = self.latencies.transaction_ms - self.latencies.write_ms if cost.p99_ms else 0.0
+        return Cost(self.coefficients.transaction / 1000, p99_ms=max(0.0, later))
 
     def keep(self, view: View, facts: ViewFacts) -> float:
         each = document_bytes(view, facts) if view.kind in DOCUMENTS else entry_bytes(view, facts)
