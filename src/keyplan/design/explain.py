@@ -115,7 +115,7 @@ class _Explanation:
         steps = []
         for number, step in enumerate(found["steps"]):
             if step["op"] == "write":
-                told: str | None = self.engine.edit_words(self.model, self.design, next(touched))
+                told: str | None = self.engine.edit_words(self.model, self.design, write, next(touched))
             else:
                 reads = following if step.get("why") == NEXT_ROW else known
                 # Scans differ by what is tested on each row, which is the next step.

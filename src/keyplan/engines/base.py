@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from keyplan.errors import UnsupportedError
 from keyplan.model.model import Model
+from keyplan.model.write import Write
 from keyplan.plan.design import Design, Finding, Structure
 from keyplan.plan.edits import Edit, Puts
 from keyplan.plan.steps import Search, Touch
@@ -360,7 +361,7 @@ class Engine(ABC):
         """A search in the engine's own words, with `:parameters` in place of values; only so many entries of it are
         asked for at first where `first` is given."""
 
-    def edit_words(self, model: Model, design: Design, touch: Touch) -> str:
+    def edit_words(self, model: Model, design: Design, write: Write, touch: Touch) -> str:
         """What a write does to an entry of a view, in the engine's own words; empty if the engine does it itself."""
         return ""
 

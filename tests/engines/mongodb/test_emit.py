@@ -294,3 +294,55 @@ def test_values_as_javascript() -> None:
     )
     assert plain({"$a": Parameter("x"), "b.c": Before(5)}, bare=True) == '{ $a: x, "b.c": new Date(Date.now() - 5) }'
     assert loads(script({"a": ["x" * 50] * 5})) == {"a": ["x" * 50] * 5}
+
+
+WRITES = keyplan.parse_model("""
+keyplan: 1
+name: desk
+entities:
+  Agent: { count: 100, fields: { agent_id: "int, key", name: string(20) } }
+  Ticket:
+    count: 1M
+    fields:
+      ticket_id: ulid, key
+      agent: Agent, optional, as tickets
+      status: enum(open, done), default open
+      seen: int, default 0
+      due: date, optional
+  Part:
+    count: 3M
+    key: [ticket, line]
+    fields: { ticket: "Ticket, as parts, max 20", line: int, stock: int }
+patterns:
+  ticket: { find: Ticket, where: "ticket_id = :id", with: [parts, agent.name], rate: 1000/s }
+writes:
+  open_ticket: { create: Ticket, with: [parts], rate: 1/s }
+  solve: { update: Ticket, set: { status: done, due: null }, where: "ticket_id = :id", if: "status = 'open'" }
+  look: { update: Ticket, add: { seen: 1 }, where: "ticket_id = :id", rate: 1/s }
+  assign: { update: Ticket, set: [agent], where: "ticket_id = :id", rate: 1/s }
+  take: { update: Part, add: { stock: "-:n" }, where: "ticket = :t and line = :l", if: "stock >= :n", rate: 1/s }
+""")
+"""A child that is embedded, and a copied name."""
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (
+            "open_ticket",
+            "db.Ticket.insertOne({ _id: :ticket_id, agent: :agent, status: :status, seen: :seen, due: :due,",
+        ),
+        ("open_ticket", "// with the document that is inserted: { parts: [{ line: :line, stock: :stock }] }"),
+        ("solve", 'updateOne({ _id: :ticket_id, status: "open" }, { $set: { status: "done" }, $unset: { due: "" } })'),
+        ("look", "updateOne({ _id: :ticket_id }, { $inc: { seen: 1 } })"),
+        ("assign", "{ $set: { agent: :agent, agent_name: :agent.name } })"),
+        (
+            "take",
+            "updateOne({ _id: :ticket, parts: { $elemMatch: { line: :line, stock: { $gte: :n } } } }, "
+            '{ $inc: { "parts.$[row].stock": -:n } }, { arrayFilters: [{ "row.line": :line }] })',
+        ),
+    ],
+)
+def test_writes_are_explained_as_they_are_sent(name: str, words: str) -> None:
+    told = keyplan.explain(WRITES, keyplan.design(WRITES, "mongodb", advise=False), name)
+    assert any(words in step.get("words", "") for step in told["steps"]), told["steps"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from keyplan.engines.base import Access, AsyncPort, Catalog, Change, Codec, Engine, Kind, Port, Proc
 from keyplan.model.model import Model
+from keyplan.model.write import Write
 from keyplan.plan.design import Design, Finding, Structure
 from keyplan.plan.steps import Search, Touch
 from keyplan.plan.view import View
@@ -76,7 +77,7 @@ class DynamoDBEngine(Engine):
 
         return DynamoDBAsyncPort(url)
 
-    def edit_words(self, model: Model, design: Design, touch: Touch) -> str:
+    def edit_words(self, model: Model, design: Design, write: Write, touch: Touch) -> str:
         from keyplan.engines.dynamodb.edit_words import edit_words
 
         return edit_words(model, design, touch)

@@ -67,9 +67,9 @@ class _PackedFind:
         same = next((one for one in some if one.cut == part.cut and one.op in ("=", "in")), None)
         if same is not None:
             self.ranged = self.ranged or same.op == "in"
-            return _value(_ANY, same.operands[0])
+            return value_of(_ANY, same.operands[0])
         self.ranged = self.ranged or not any(one.op == "=" and one.cut is None for one in some)
-        value = plain(_value(_ANY, some[0].operands[0])) if some else "…"
+        value = plain(value_of(_ANY, some[0].operands[0])) if some else "…"
         return Parameter(f"{part.cut}({value})")
 
     def text(self, first: int | None) -> str:
@@ -127,7 +127,7 @@ class _Find:
             if slot is None or inside:
                 self.later.append(condition)
             else:
-                fixed[slot.field] = {**fixed.get(slot.field, {}), **_test(slot, condition)}
+                fixed[slot.field] = {**fixed.get(slot.field, {}), **test_of(slot, condition)}
         self.filter |= self._by_id(fixed)
         keys = {part.slot.field for part in (self.index.parts if self.index is not None else place.parts)}
         given = {name for name, test in fixed.items() if "$eq" in test}
@@ -191,8 +191,8 @@ def _seen(document: Place, inner: Place, path: str) -> str:
     return slot.field if slot.field.partition(".")[0] == ID else f"{inner.array}.{slot.field}"
 
 
-def _test(slot: Slot, condition: Condition) -> Document:
-    values = [_value(slot, operand) for operand in condition.operands]
+def test_of(slot: Slot, condition: Condition) -> Document:
+    values = [value_of(slot, operand) for operand in condition.operands]
     op = condition.op
     if op in ("contains", "search"):
         return {"$eq": values[0]}
@@ -207,7 +207,7 @@ def _test(slot: Slot, condition: Condition) -> Document:
     return {"$exists": op == "present"}
 
 
-def _value(slot: Slot, operand: Operand) -> Any:
+def value_of(slot: Slot, operand: Operand) -> Any:
     match operand:
         case Literal(value=value):
             return encoder(slot)(value) if slot.type.of is None else value
@@ -224,7 +224,7 @@ def _value(slot: Slot, operand: Operand) -> Any:
 def _plain(condition: Condition) -> str:
     left = f"{condition.cut}({condition.path})" if condition.cut else str(condition.path)
     texts = [
-        repr(operand.value) if isinstance(operand, Literal) else plain(_value(_ANY, operand))
+        repr(operand.value) if isinstance(operand, Literal) else plain(value_of(_ANY, operand))
         for operand in condition.operands
     ]
     return " ".join((left, condition.op, *texts))
