@@ -306,7 +306,7 @@ entities:
     fields:
       ticket_id: ulid, key
       agent: Agent, optional, as tickets
-      status: enum(open, done), default open
+      status: enum(open 3%, wait 2%, done 95%), default open
       seen: int, default 0
       due: date, optional
   Part:
@@ -315,6 +315,7 @@ entities:
     fields: { ticket: "Ticket, as parts, max 20", line: int, stock: int }
 patterns:
   ticket: { find: Ticket, where: "ticket_id = :id", with: [parts, agent.name], rate: 1000/s }
+  mine: { find: Ticket, where: "agent = :a and status in ('open', 'wait')", order: seen desc, limit: 25, rate: 90/s }
 writes:
   open_ticket: { create: Ticket, with: [parts], rate: 1/s }
   solve: { update: Ticket, set: { status: done, due: null }, where: "ticket_id = :id", if: "status = 'open'" }
@@ -334,6 +335,8 @@ writes:
         ),
         ("open_ticket", "// with the document that is inserted: { parts: [{ line: :line, stock: :stock }] }"),
         ("solve", 'updateOne({ _id: :ticket_id, status: "open" }, { $set: { status: "done" }, $unset: { due: "" } })'),
+        ("mine", "// once for each value of status, merged in this order"),
+        ("mine", ".sort({ seen: -1, _id: -1 })"),
         ("look", "updateOne({ _id: :ticket_id }, { $inc: { seen: 1 } })"),
         ("assign", "{ $set: { agent: :agent, agent_name: :agent.name } })"),
         (
@@ -343,6 +346,6 @@ writes:
         ),
     ],
 )
-def test_writes_are_explained_as_they_are_sent(name: str, words: str) -> None:
+def test_calls_are_explained_as_they_are_sent(name: str, words: str) -> None:
     told = keyplan.explain(WRITES, keyplan.design(WRITES, "mongodb", advise=False), name)
     assert any(words in step.get("words", "") for step in told["steps"]), told["steps"]

@@ -139,6 +139,13 @@ class _Find:
             self.first = first_of(model, place.entity, place.view.embeds[0], select)
         self.ranged = self.family or not keys <= given
         self.given = given
+        ordered = {str(one.path) for one in search.order[:1]}
+        self.merged = [
+            slot.field
+            for path, slot in by_path.items()
+            if search.order and path not in ordered and "$in" in fixed.get(slot.field, {}) and self.index is not None
+        ]
+        """Each value has its own find, and what they bring is merged: such a field is not in their order."""
 
     def _by_id(self, fixed: Document) -> Document:
         parts = [part.slot.field for part in self.place.parts]
@@ -166,7 +173,8 @@ class _Find:
             order = self.index.keys if self.index is not None else [(ID, 1)]
             backwards = place.backwards or any(child.backwards for child in place.beside.values() if self.family)
             way = -1 if search.descending != (backwards and self.index is None) else 1
-            sort = {name: direction * way for name, direction in order if name not in self.given}
+            fixed = {*self.given, *self.merged}
+            sort = {name: direction * way for name, direction in order if name not in fixed}
             if (search.order or self.family) and sort:
                 text += f"\n  .sort({self.shown(sort)})"
             if self.family:
@@ -175,6 +183,8 @@ class _Find:
                 text += f"\n  .limit({first})"
             if self.index is not None:
                 text += f'\n  .hint("{self.index.name}")'
+        if self.merged:
+            text += f"\n// once for each value of {' and '.join(self.merged)}, merged in this order"
         if self.later:
             text += f"\n// then tested on each row: {' and '.join(map(_plain, self.later))}"
         return text
