@@ -305,11 +305,9 @@ def _call(found: Document) -> list[str]:
 
 
 def _latency(found: Document) -> list[str]:
-    """The expected p99 and its budget; of a write, it is that of what it reads first, if anything."""
-    p99 = number(found["p99_ms"], 2)
-    if found["what"] == "write":
-        return [f"p99 of its reads {p99} ms"] if found["p99_ms"] else []
-    return [f"p99 {p99} ms" + (f" of {number(found['p99_budget_ms'])} ms" if found.get("p99_budget_ms") else "")]
+    """The expected p99 and its budget."""
+    budget = f" of {number(found['p99_budget_ms'])} ms" if found.get("p99_budget_ms") else ""
+    return [f"p99 {number(found['p99_ms'], 2)} ms{budget}"]
 
 
 def _each(cost: float, unit: str) -> str:

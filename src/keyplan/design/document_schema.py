@@ -191,7 +191,7 @@ def _figures() -> Schema:
         "bytes": _number("Bytes read per call."),
         "units": _units(),
         "cost": _number("One call: the objective's unit without its `/month` or `/s`."),
-        "p99_ms": _number("The expected p99; of a write, that of what it reads, 0 if it reads nothing."),
+        "p99_ms": _number("The expected p99; of a write, until it is done."),
     }
 
 
