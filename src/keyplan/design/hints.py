@@ -8,7 +8,7 @@ from dataclasses import replace
 from keyplan.design.build import Built
 from keyplan.design.cheapest import cheapest
 from keyplan.design.problem import carried
-from keyplan.design.solve import Solution, lower_bound, solve
+from keyplan.design.solve import Solution, solve
 from keyplan.engines.base import Engine
 from keyplan.model.model import Model
 from keyplan.model.pattern import RANGES, Pattern
@@ -138,8 +138,7 @@ def _of_large_writes(built: Built, solution: Solution, design: Design, now: floa
     if not large:
         return
     loose = replace(problem, couplings=built.couplings)
-    bound = lower_bound(loose)
-    relaxed = solve(loose) if bound is not None and bound < now * (1 - WORTH) else None
+    relaxed = solve(loose, below=now * (1 - WORTH))
     if relaxed is None:
         return
     value = relaxed.value - carried(loose, set(relaxed.chosen))

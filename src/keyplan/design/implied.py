@@ -3,13 +3,15 @@
 Whatever makes one of several views need something (a lookup, a base, a transaction) says so for each of them alone, and
 half of one and half of another then need only half of it. But a goal takes one option, and of some lists a design has
 one view at least: as far as nothing else is left to these, the whole of it is needed. There would be thousands of such
-rows; only those that a relaxed answer violates are worth having.
+rows; only those that a relaxed answer violates are worth having. So it is with a request that has room for two large
+entries and a half.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from math import floor
 
 VIOLATED = 1e-5
 """Far above what the solver takes for met, so that no row is found again."""
@@ -34,17 +36,32 @@ class Implied:
     required: list[frozenset[int]] = field(default_factory=list)
     """Lists of views of which there is one at least."""
     implications: list[Implication] = field(default_factory=list)
+    limits: list[tuple[frozenset[int], int]] = field(default_factory=list)
+    """Views of which there are so many at most."""
 
     def add(self, by: Set[int], views: Set[int]) -> None:
         """States an implication. The variables may be views themselves, each of which then implies it, too."""
         if len(views) > 1:
             self.implications.append(Implication(frozenset(by), frozenset(views)))
 
+    def limit(self, weights: Mapping[int, float], most: float) -> None:
+        """States what follows from a limit on the weight of views: of those that weigh so much or more, only as many
+        as fit if none weighs more."""
+        heaviest = sorted((number for number, weight in weights.items() if weight > 0), key=lambda one: -weights[one])
+        for count, number in enumerate(heaviest, 1):
+            fit = floor(most / weights[number] + 1e-9)
+            lighter = count == len(heaviest) or weights[heaviest[count]] < weights[number]
+            if lighter and 0 < fit < count:
+                self.limits.append((frozenset(heaviest[:count]), fit))
+
     def violated(self, values: Sequence[float]) -> Iterator[tuple[Row, float]]:
         """The rows that an answer without integers does not meet, each with its lower bound."""
         # One view alone is no reason: what it implies stands in the program. So is a goal that is reached in one way.
         used = [[(views, values[column]) for views, column in goal if values[column] > VIOLATED] for goal in self.goals]
         split = [number for number, options in enumerate(used) if len(options) > 1]
+        for views, most in self.limits:
+            if sum(values[view] for view in views) > most + VIOLATED:
+                yield dict.fromkeys(sorted(views), -1.0), -float(most)
         for one in self.implications:
             there = sum(values[column] for column in one.by)
             if there >= 1.0 - VIOLATED:

@@ -1,28 +1,29 @@
 """The least value of a binary program, by HiGHS: without integers first, then among the views that this used, then all.
 
-The first run is a bound that no choice is below, the second a good choice. A variable that by the first run's reduced
-cost adds more than the two differ by is in no cheaper choice, so that the third run, which proves the answer, does
-without most of them. Limits are nodes, never seconds, so that the same model gives the same design on every machine.
+The first run is a bound that no choice is below, and often a choice; the second a good choice. A variable that by the
+first run's reduced cost adds more than the two differ by is in no cheaper choice, so that the proof does without most
+of them: by a few branches, or where these are not enough, by a third run. Limits are nodes, never seconds, so that the
+same model gives the same design on every machine.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from keyplan.design.program import Linear
+from keyplan.design.branch import ROUNDS, TOLERANCE, Branching, add_violated, is_whole
+from keyplan.design.program import INF, Linear
 from keyplan.errors import KeyplanError
 
 GAP = 1e-9
-ROUNDS = 10
-"""How often rows are added to the program without integers: after three or four, hardly any are found."""
 UNUSED = 1e-7
 """Values up to this are none."""
-TOLERANCE = 1e-3
-"""How much more than the difference a reduced cost has to be, of an objective of some 100,000."""
 
 
-def minimize(linear: Linear, views: int, scale: float, node_limit: int) -> tuple[list[float], float] | None:
-    """The values of all variables and the proven bound, times the scale; None if no choice meets all rows.
+def minimize(
+    linear: Linear, views: int, scale: float, node_limit: int, below: float = INF
+) -> tuple[list[float], float] | None:
+    """The values of all variables and the proven bound, times the scale; None if no choice meets all rows, or none can
+    cost less than `below`, times the scale.
 
     The first variables are the views, that many.
     """
@@ -33,50 +34,50 @@ def minimize(linear: Linear, views: int, scale: float, node_limit: int) -> tuple
     every = numpy.arange(len(linear.costs), dtype=numpy.int32)
     is_view = every < views
     kinds = numpy.array([highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger])
+    integer = kinds[numpy.array(linear.integer, dtype=int)]
     highs = _loaded(linear, scale, node_limit)
     if not _relaxed(highs, linear):
         return None
-    highs.setOptionValue("presolve", "choose")
-    least, relaxed = highs.getInfo().objective_function_value, highs.getSolution()
+    least, relaxed, basis = highs.getInfo().objective_function_value, highs.getSolution(), highs.getBasis()
+    if least >= below:
+        return None
+    if is_whole(linear, relaxed.col_value):
+        return list(relaxed.col_value), least
     used = numpy.array(relaxed.col_value) > UNUSED
-    highs.changeColsIntegrality(len(every), every, kinds[numpy.array(linear.integer, dtype=int)])
+    highs.setOptionValue("presolve", "choose")
+    highs.changeColsIntegrality(len(every), every, integer)
     highs.changeColsBounds(len(every), every, lower, numpy.where(is_view & ~used, 0.0, upper))
+    found, value = None, INF
     if _solved(highs):
-        found, difference = highs.getSolution(), highs.getInfo().objective_function_value - least
-        too_dear = ~used & (numpy.array(relaxed.col_dual) > difference + TOLERANCE)
-        highs.changeColsBounds(len(every), every, lower, numpy.where(too_dear, 0.0, upper))
+        found, value = highs.getSolution(), highs.getInfo().objective_function_value
+        too_dear = ~used & (numpy.array(relaxed.col_dual) > value - least + TOLERANCE)
+        upper = numpy.where(too_dear, 0.0, upper)
+    highs.setOptionValue("presolve", "off")
+    highs.changeColsIntegrality(len(every), every, numpy.full(len(every), kinds[0]))
+    highs.setBasis(basis)
+    branching = Branching(highs, linear, found.col_value if found is not None else None, value)
+    if branching.is_closed(upper):
+        return None if branching.values is None else (list(branching.values), branching.value)
+    highs.setOptionValue("objective_bound", INF)
+    highs.setOptionValue("presolve", "choose")
+    highs.changeColsIntegrality(len(every), every, integer)
+    highs.changeColsBounds(len(every), every, lower, upper)
+    if found is not None:
         highs.setSolution(found)
-    else:
-        highs.changeColsBounds(len(every), every, lower, upper)
     if not _solved(highs):
         return None
     return list(highs.getSolution().col_value), highs.getInfo().mip_dual_bound
 
 
-def least_value(linear: Linear, scale: float) -> float | None:
-    """What no choice is below, times the scale: the least value if views could be had in part; None if even then not
-    all rows can be met."""
-    highs = _loaded(linear, scale, 0)
-    return float(highs.getInfo().objective_function_value) if _relaxed(highs, linear) else None
-
-
 def _relaxed(highs: Any, linear: Linear) -> bool:
     """Runs the solver without integers, again with the further rows that its answer did not meet, until there are none;
     whether there is an answer."""
-    import numpy
-
     highs.setOptionValue("presolve", "off")  # each run begins where the last one ended, and is over sooner without
     for _ in range(ROUNDS):
         if not _solved(highs):
             return False
-        rows = list(linear.implied.violated(highs.getSolution().col_value))
-        if not rows:
+        if not add_violated(highs, linear):
             return True
-        starts = numpy.cumsum([0, *(len(row) for row, _ in rows[:-1])], dtype=numpy.int32)
-        index = numpy.array([column for row, _ in rows for column in row], dtype=numpy.int32)
-        value = numpy.array([weight for row, _ in rows for weight in row.values()], dtype=numpy.float64)
-        low = numpy.array([bound for _, bound in rows], dtype=numpy.float64)
-        highs.addRows(len(rows), low, numpy.full(len(rows), numpy.inf), len(index), starts, index, value)
     return _solved(highs)  # what was known of an answer is gone with the rows that were added last
 
 

@@ -108,6 +108,9 @@ def build(problem: Problem, dropped: Set[str] = frozenset()) -> Linear:
         linear.variable(name, cost, upper, integer=integer)
     for coupling in problem.couplings.rows:
         linear.row({linear.columns[k]: v for k, v in coupling.coefficients.items()}, coupling.low, coupling.high)
+        if coupling.high < INF and all(k in problem.views and v >= 0 for k, v in coupling.coefficients.items()):
+            left = {linear.columns[k]: v for k, v in coupling.coefficients.items() if k not in dropped}
+            linear.implied.limit(left, coupling.high)
     _bases(problem, linear, dropped)
     if problem.costs.transactional:
         _premiums(problem, linear, dropped)

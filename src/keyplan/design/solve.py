@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from keyplan.design.minimize import least_value, minimize
+from keyplan.design.minimize import minimize
 from keyplan.design.problem import INFEASIBLE, Problem, evaluate, goals_by_view
-from keyplan.design.program import Linear, build
+from keyplan.design.program import INF, Linear, build
 from keyplan.design.prune import replaceable
 from keyplan.errors import KeyplanError
 
@@ -32,11 +32,12 @@ class Solution:
         return (self.value - self.bound) / abs(self.value)
 
 
-def solve(problem: Problem, node_limit: int = NODE_LIMIT) -> Solution | None:
-    """The cheapest choice of views; None if no choice serves everything."""
+def solve(problem: Problem, node_limit: int = NODE_LIMIT, below: float = INF) -> Solution | None:
+    """The cheapest choice of views; None if no choice serves everything, or if none can cost less than `below`, where
+    that is found far sooner."""
     linear = build(problem, replaceable(problem))
     scale = _scale(problem, linear)
-    answer = minimize(linear, len(problem.views), scale, node_limit)
+    answer = minimize(linear, len(problem.views), scale, node_limit, below * scale)
     if answer is None:
         return None
     values, bound = answer
@@ -49,14 +50,6 @@ def solve(problem: Problem, node_limit: int = NODE_LIMIT) -> Solution | None:
     if value - bound < 1e-5 * max(1e-12, abs(value)):
         bound = value
     return Solution(frozenset(chosen), value, bound)
-
-
-def lower_bound(problem: Problem) -> float | None:
-    """A value that no choice of views is below, found far sooner than the cheapest choice; None if there is none."""
-    linear = build(problem)
-    scale = _scale(problem, linear)
-    value = least_value(linear, scale)
-    return None if value is None else value / scale
 
 
 def _trim(problem: Problem, chosen: set[str]) -> set[str]:
