@@ -1,15 +1,24 @@
 """`python -m keyplan` is `keyplan`. Ctrl-C is no traceback even while the command line is being imported."""
 
+import gc
+import os
 import sys
 
 
 def main() -> None:
     """Runs the command line."""
+    # The solver brings numpy, whose threads for large matrices would be started, and wait busily, for nothing.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from keyplan.cli.main import main as run
     except KeyboardInterrupt:
         sys.exit(130)  # as a shell says it of a process that was interrupted
-    run()
+    if "design" in sys.argv[1:2]:
+        gc.disable()  # a design is found, and the process over, before there is garbage worth looking for
+    try:
+        run()
+    finally:
+        gc.freeze()  # what is left ends with the process, and need not be looked through before
 
 
 if __name__ == "__main__":

@@ -2,26 +2,10 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import click
 
 import keyplan
 from keyplan.cli.options import engine_option, format_option, model_argument, read_model, working
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Without garbage collection: a design is found before there is garbage worth looking for."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 @click.command()
@@ -51,7 +35,7 @@ def command(model_file: str, engine: str, form: str, save: bool, keep: bool) -> 
         locked = None  # what cannot be read is what --save is to replace
     if keep and locked is None:
         raise keyplan.DesignError(f"{model_file}: there is no lock file to keep; make one with --save")
-    with working(f"designing {model.name} for {engine}"), uncollected():
+    with working(f"designing {model.name} for {engine}"):
         found = keyplan.design(model, engine, keep=locked if keep else None)
         document = keyplan.document(model, found)
     if locked is not None:

@@ -3,7 +3,9 @@ assemble."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
 
@@ -29,6 +31,23 @@ def design(model: Model, engine: Engine, *, keep: Design | None = None, advise: 
     has no place for any more is left out, which is a finding. `advise` looks for changes to the model, too, that would
     serve more or cost less; each that is tried is another problem to be solved.
     """
+    with _uncollected():
+        return _designed(model, engine, keep, advise)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without garbage collection: a design is found before there is garbage worth looking for."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _designed(model: Model, engine: Engine, keep: Design | None, advise: bool) -> Design:
     started = perf_counter()
     given, lost = carried_over(model, engine.kinds, keep) if keep is not None else ({}, {})
     built, solution = cheapest(model, engine, given=given)

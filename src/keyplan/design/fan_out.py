@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import inf
 
 from keyplan.design.keeping import Keeping
-from keyplan.design.needs import dangling, dependents, is_generated
+from keyplan.design.needs import dangling, is_generated
 from keyplan.design.upkeep import Demand, Effect, Upkeep
 from keyplan.engines.work import Cost, TouchWork, ViewFacts
 from keyplan.model.model import path_of
@@ -114,7 +114,7 @@ class FanOut(Keeping):
         if self._goes_along(write, effect, *steps[-1]):
             return None
         for owner, role in reversed(steps):
-            need = dependents(self.model, owner, role)
+            need = self._dependents(owner, role)
             demands.append(Demand(write.name, "fan", f"{owner}.{role}", need, 2 * rows))
             target = self.model.entities[owner].roles[role].entity
             share = self.statistics.present(owner, self.model.entities[owner].roles[role].columns[0])

@@ -24,23 +24,42 @@ class Flows:
         self.model = model
         self.statistics = statistics
         self.facts = facts
+        self._numbers: dict[tuple[str, Condition], int] = {}
+        self._by_view: dict[View, list[tuple[Condition, int]]] = {}
+        """What rows have to be like, and a number for each: it is asked for with every write."""
+        self._known: dict[tuple[str, str, int], tuple[float, float]] = {}
 
     def shares(self, write: Write, effect: Effect, view: View) -> tuple[float, float]:
         """The chance that the row has an entry before and after the write."""
         before = after = min(1.0, self.facts.share(view))
         if effect.kind not in ("create", "update") or (effect.kind == "update" and effect.entity != write.entity):
             return before, after
-        for state in self._states(view):
-            share = self.statistics.selectivity(view.entity, state)
-            if not share:
-                continue
-            if effect.kind == "create":
-                after *= self._created(view.entity, state) / share
-                continue
-            met = self._before(write, state)
-            before *= met / share
-            after *= self._after(write, state, met) / share
+        for state, number in self._numbered(view):
+            asked = (write.name, effect.kind, number)
+            factors = self._known.get(asked)
+            if factors is None:
+                factors = self._known[asked] = self._factors(write, effect.kind, view.entity, state)
+            before *= factors[0]
+            after *= factors[1]
         return min(1.0, before), min(1.0, after)
+
+    def _factors(self, write: Write, kind: str, entity: str, state: Condition) -> tuple[float, float]:
+        """How many times as likely as for any row it is that the row is in a state before and after the write."""
+        share = self.statistics.selectivity(entity, state)
+        if not share:
+            return 1.0, 1.0
+        if kind == "create":
+            return 1.0, self._created(entity, state) / share
+        met = self._before(write, state)
+        return met / share, self._after(write, state, met) / share
+
+    def _numbered(self, view: View) -> list[tuple[Condition, int]]:
+        found = self._by_view.get(view)
+        if found is None:
+            numbers = self._numbers
+            found = [(state, numbers.setdefault((view.entity, state), len(numbers))) for state in self._states(view)]
+            self._by_view[view] = found
+        return found
 
     def _states(self, view: View) -> Iterator[Condition]:
         """What a row's own columns have to be like for it to have an entry."""

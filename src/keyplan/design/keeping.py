@@ -9,7 +9,7 @@ from keyplan.design.computed import computed_of
 from keyplan.design.facts import Facts
 from keyplan.design.flows import Flows
 from keyplan.design.match import child_view
-from keyplan.design.needs import Need
+from keyplan.design.needs import Need, dependents, whole_row
 from keyplan.design.statistics import Statistics
 from keyplan.design.upkeep import Carry, Effect, Upkeep
 from keyplan.engines.base import Kind
@@ -51,6 +51,8 @@ class Keeping:
         self._decisive = cache(self._decisive_columns)
         self._seen = cache(partial(child_view, model))
         self._home = cache(self._home_of)
+        self._whole_row = cache(partial(whole_row, model))
+        self._dependents = cache(partial(dependents, model))
         self._sizes: dict[tuple[View, tuple[str, ...]], float] = {}
 
     def _size(self, view: View, facts: ViewFacts, at: tuple[str, ...] = ()) -> float:

@@ -119,7 +119,9 @@ def match_key(model: Model, statistics: Statistics, kind: Kind, view: View, need
     """
     if view.entity != need.entity or view.measures or (need.strong and not kind.strong):
         return None
-    known = statistics.key_matches.setdefault(key_shape(view), {})
+    known = statistics.view_matches.get(view)
+    if known is None:
+        known = statistics.view_matches[view] = statistics.key_matches.setdefault(key_shape(view), {})
     found: KeyMatch | None = known.get(need)
     if found is None and need not in known:
         found = known[need] = _match_key(model, statistics, kind, view, need)

@@ -17,7 +17,7 @@ from keyplan.design.goals import NO_LIMIT_MS, Goal, Heat, Option, Sub, coarse, g
 from keyplan.design.measure import MeasureMatch, match_measures
 from keyplan.design.needs import Need, believed, driven, extreme_row, intersected, present_then_missing, rows_found
 from keyplan.design.statistics import Statistics
-from keyplan.design.walks import keeps_buckets_apart, match_directory, walks
+from keyplan.design.walks import Walk, keeps_buckets_apart, match_directory, named_buckets, walks
 from keyplan.design.ways import Way, Ways, at_once
 from keyplan.design.windows import moments, windowed
 from keyplan.engines.base import Kind
@@ -51,6 +51,7 @@ class Options:
         self.kinds = kinds
         self.costs = costs
         self.facts = facts
+        self._views = views
         before = like.ways if like is not None else None
         self.ways: Ways = Ways(model, statistics, kinds, costs, views, facts, before, same)
         self.measured: dict[str, list[View]] = {name: [] for name in model.entities}
@@ -61,7 +62,13 @@ class Options:
             name: [one for one in some if is_directory(one) and not kinds[one.kind].totals]
             for name, some in self.measured.items()
         }
-        self.goals: list[Goal] = []
+        self._same_entities: Set[str] = self._unchanged(like, views, same) if like is not None else frozenset()
+        self._roots_before = like._roots if like is not None else {}
+        self._roots: dict[tuple[object, ...], tuple[Goal, Set[str]]] = {}
+        self._entities: set[str] = set()
+        self._known_walks: dict[Need, list[Walk]] = {}
+        self._known_costs: dict[tuple[int, float], tuple[Cost, Cost]] = {}
+        self._goals: int = like._goals if like is not None else 0
         self._heat: Heat | None = None
         self._barred: Set[str] = frozenset()
         self._memo: dict[tuple[object, ...], Goal] = {}
@@ -76,15 +83,33 @@ class Options:
     ) -> Goal:
         """The goal of a pattern or of a write's lookup, with everything below it, for so many keys at once; it does not
         begin at `barred` views, where it is too hot together with others."""
+        key = (need, budget_ms, heat, frozenset(barred), times)
+        before = self._roots_before.get(key)
+        if before is not None and before[1] <= self._same_entities:
+            self._roots[key] = before
+            return before[0]
         self._memo = {}
         self._heat = heat
         self._barred = barred
-        return self._goal(believed(self.statistics, need), times, budget_ms or NO_LIMIT_MS, 0)
+        self._entities = set()
+        goal = self._goal(believed(self.statistics, need), times, budget_ms or NO_LIMIT_MS, 0)
+        self._roots[key] = (goal, frozenset(self._entities))
+        return goal
+
+    def _unchanged(self, like: Options, views: Sequence[View], same: Set[str]) -> Set[str]:
+        """The entities whose rows lie in the same views as in the other problem, however deep inside: what is asked of
+        these alone is answered as there."""
+        now, before = _lying_in(views), _lying_in(like._views)
+        return {
+            name
+            for name in self.model.entities
+            if now.get(name) == before.get(name) and all(one in same for one in now.get(name, ()))
+        }
 
     def carried(self, need: Need, options: list[Option]) -> Goal:
         """A goal that is reached by what holds something anyway, or by paying for it: nothing is looked up."""
-        goal = Goal(need, 1.0, NO_LIMIT_MS, options, number=len(self.goals))
-        self.goals.append(goal)
+        goal = Goal(need, 1.0, NO_LIMIT_MS, options, number=self._goals)
+        self._goals += 1
         return goal
 
     def _goal(self, need: Need, times: float, budget_ms: float, depth: int) -> Goal:
@@ -94,8 +119,8 @@ class Options:
         if goal is None:
             goal = Goal(need, times, budget_ms)
             self._memo[key] = goal
-            goal.number = len(self.goals)
-            self.goals.append(goal)
+            goal.number = self._goals
+            self._goals += 1
             if depth > DEEPEST:
                 goal.rejections.append("the plan would nest too deep")
             else:
@@ -104,6 +129,8 @@ class Options:
 
     def _fill(self, goal: Goal, depth: int) -> None:
         need = goal.need
+        # Where everything is read, all entities are.
+        self._entities.update(self.model.entities if need.scanned else (need.entity,))
         if need.fold is not None:
             self._measured(goal, depth)
             if need.window is None:
@@ -115,8 +142,9 @@ class Options:
             return
         ways, refused = self.ways.of(need)
         goal.rejections.extend(refused)
+        buckets = named_buckets(need)
         for way in ways:
-            if keeps_buckets_apart(need, way.match.given):
+            if not buckets or keeps_buckets_apart(buckets, way.match.given):
                 self._searched(goal, way, depth)
         self._driven(goal, depth)
         self._walked(goal, depth)
@@ -132,7 +160,7 @@ class Options:
         reads = self._reads(way.work) if depth == 0 else 0.0
         if reads and self._is_refused(goal, way.work, reads):
             return
-        cost = self._timed(way.work, goal, way.cost)
+        cost, scaled = self._costs(goal, way)
         if cost.p99_ms > goal.budget_ms:
             goal.rejections.append(
                 f"reading '{need.entity}' takes {cost.p99_ms:.0f} ms of {goal.budget_ms:.0f} ms left"
@@ -142,7 +170,6 @@ class Options:
         if goals is None:
             return
         times = goal.times
-        scaled = cost.times(times)
         goal.options.append(
             Option(
                 "search",
@@ -210,10 +237,21 @@ class Options:
             goal.rejections.append(reason)
         return bool(reason)
 
+    def _costs(self, goal: Goal, way: Way) -> tuple[Cost, Cost]:
+        """The cost of one execution of a way, and that of all; goals of different roots ask for the same."""
+        key = (id(way), goal.times)  # the ways stay as long as the options
+        found = self._known_costs.get(key)
+        if found is None:
+            cost = self._timed(way.work, goal, way.cost)
+            found = self._known_costs[key] = (cost, cost.times(goal.times))
+        return found
+
     def _timed(self, work: Work, goal: Goal, cost: Cost) -> Cost:
         """The cost of one execution among all that one call makes at once, and the p99 and requests of them all."""
         if goal.times <= 1:
-            return cost if cost.requests is None else replace(cost, requests=cost.requests * goal.times)
+            if cost.requests is None:
+                return cost
+            return Cost(cost.cost, cost.units, cost.p99_ms, cost.requests * goal.times, cost.trips)
         return at_once(self.costs, work, goal.times)
 
     # rules 3 and 4: conditions behind a role
@@ -257,8 +295,7 @@ class Options:
 
     def _walked(self, goal: Goal, depth: int) -> None:
         """The buckets that are not empty by a directory, then the rows of each until there are enough."""
-        directories = self.directories[goal.need.entity]
-        for walk in walks(self.model, self.statistics, directories, goal.need) if directories else ():
+        for walk in self._walks(goal.need):
             spent = self.costs.round_ms("get") if goal.budget_ms < NO_LIMIT_MS else 0.0
             outer = self._goal(walk.outer, goal.times, goal.budget_ms - spent, depth + 1)
             if not outer.options:
@@ -280,6 +317,16 @@ class Options:
             is_sorted = walk.ordered or not goal.need.order
             option = Option("drive", None, Cost(), 0.0, rows, subs=subs, sorted=is_sorted, by_outer=walk.ordered)
             goal.options.append(option)
+
+    def _walks(self, need: Need) -> list[Walk]:
+        """The walks for a need, however many goals ask for them."""
+        directories = self.directories[need.entity]
+        if not directories:
+            return []
+        found = self._known_walks.get(need)
+        if found is None:
+            found = self._known_walks[need] = list(walks(self.model, self.statistics, directories, need))
+        return found
 
     def _listed(self, goal: Goal) -> None:
         """The directories that say which buckets there are."""
@@ -392,6 +439,15 @@ class Options:
             return
         many = rows_found(self.statistics, rows)
         goal.options.append(Option("fold", None, Cost(), 0.0, many, subs=(Sub(child, "", "rows"),)))
+
+
+def _lying_in(views: Sequence[View]) -> dict[str, list[str]]:
+    """Per entity: the names of the views that its rows lie in."""
+    found: dict[str, list[str]] = {}
+    for view in views:
+        for entity in dict.fromkeys((view.entity, *(embed.entity for _, embed in view.nested()))):
+            found.setdefault(entity, []).append(view.name)
+    return found
 
 
 def _half(budget_ms: float) -> float:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import ceil
 
 from keyplan.design.keeping import Keeping
-from keyplan.design.needs import dependents, row_of_role, whole_row
+from keyplan.design.needs import row_of_role
 from keyplan.design.spread import expected_entries
 from keyplan.design.subsets import chance_of_refill, refill_need
 from keyplan.design.upkeep import Change, Demand, Effect, Upkeep
@@ -42,7 +42,7 @@ class OwnRows(Keeping):
             demands += more
         demands += self._next_extremes(write, effect, seen, change) if not kind.kept_by_engine else []
         if change.needs_old and not effect.old_known:
-            demands.append(Demand(write.name, "old", effect.entity, whole_row(self.model, effect.entity), effect.times))
+            demands.append(Demand(write.name, "old", effect.entity, self._whole_row(effect.entity), effect.times))
         scale = effect.times
         inside = bool(at) and kind.one_value and self._parent_field(view, at) in effect.parents_known
         work = TouchWork(
@@ -77,7 +77,7 @@ class OwnRows(Keeping):
         columns = tuple(part.path for part in view.parts)
         role = next(r for r in self.model.entities[view.entity].roles.values() if not r.many and r.columns == columns)
         each = self.statistics.rows(view.entity) / max(1.0, self.statistics.rows(role.entity))
-        need = dependents(self.model, view.entity, role.name)
+        need = self._dependents(view.entity, role.name)
         return [Demand(write.name, "fan", f"{view.entity}.{role.name}", need, effect.times / max(1.0, each))]
 
     def _in_subset(

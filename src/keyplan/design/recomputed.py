@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keyplan.design.keeping import Keeping
-from keyplan.design.needs import dependents, is_generated, whole_row
+from keyplan.design.needs import is_generated
 from keyplan.design.required import is_exact, is_home
 from keyplan.design.upkeep import Demand, Effect, Upkeep
 from keyplan.engines.work import Cost, TouchWork, ViewFacts
@@ -18,8 +18,11 @@ class Recomputed(Keeping):
 
     def _recomputed(self, write: Write, effect: Effect, view: View, facts: ViewFacts) -> Iterator[Upkeep]:
         """Entries that move because computed values change, and the row in the home that holds them."""
+        computed = self._computed(view)
+        if not computed:
+            return
         by_role: dict[str, list[str]] = {}
-        for column, role in self._computed(view).items():
+        for column, role in computed.items():
             by_role.setdefault(role.name, []).append(column)
         for name, columns in by_role.items():
             yield from self._recomputed_of(write, effect, view, facts, name, columns)
@@ -30,7 +33,7 @@ class Recomputed(Keeping):
         """The same of what is made of the rows of one role: however many values change, it is one entry."""
         here = self.model.entities[view.entity]
         role = here.roles[name]
-        fan = dependents(self.model, role.entity, role.field)
+        fan = self._dependents(role.entity, role.field)
         label = f"{role.entity}.{role.field}"
         if (
             effect.entity == view.entity
@@ -38,7 +41,7 @@ class Recomputed(Keeping):
             and not is_generated(self.model, view.entity)
         ):
             # Children may be there before their parent: they are read, and once more when it is there.
-            row = Demand(write.name, "old", view.entity, whole_row(self.model, view.entity), effect.times)
+            row = Demand(write.name, "old", view.entity, self._whole_row(view.entity), effect.times)
             demand = Demand(write.name, "fan", label, fan, 2 * effect.times)
             yield Upkeep(TouchWork(view, facts), Cost(), 0.0, 0.0, (row, demand))
         if effect.entity != role.entity or role.field in effect.parents_known:
@@ -50,9 +53,9 @@ class Recomputed(Keeping):
             return
         parents = 2.0 if effect.columns & set(role.columns) else 1.0
         rows = parents * effect.times * self.statistics.present(role.entity, role.columns[0])
-        demands = [Demand(write.name, "old", view.entity, whole_row(self.model, view.entity), rows)]
+        demands = [Demand(write.name, "old", view.entity, self._whole_row(view.entity), rows)]
         if not effect.old_known and effect.kind != "create":
-            old = whole_row(self.model, effect.entity)
+            old = self._whole_row(effect.entity)
             demands.append(Demand(write.name, "old", effect.entity, old, effect.times))
         if effect.kind != "create" and any(one.how in ("min", "max") for one in made.values()):
             # The least or greatest goes as often as any other; then all of them are read, and once more.

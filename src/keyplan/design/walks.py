@@ -77,10 +77,15 @@ def walks(model: Model, statistics: Statistics, directories: Iterable[View], nee
         yield Walk(outer, inner, times, ordered)
 
 
-def keeps_buckets_apart(need: Need, used: Sequence[Condition]) -> bool:
+def named_buckets(need: Need) -> list[Condition]:
+    """The conditions of a need that a walk put there."""
+    return [condition for condition in need.given if _names_bucket(condition)]
+
+
+def keeps_buckets_apart(buckets: Sequence[Condition], used: Sequence[Condition]) -> bool:
     """Whether a search with these conditions in its key reads each bucket of a walk once: it would read the rows of
     all of them for each one if the bucket were only tested on what it finds."""
-    return all(c in used for c in need.given if _names_bucket(c))
+    return all(condition in used for condition in buckets)
 
 
 def _names_bucket(condition: Condition) -> bool:

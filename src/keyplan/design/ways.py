@@ -129,6 +129,7 @@ class Ways:
                 self._documents[view.entity].append(view)
         self.extras = Extras(model, statistics, kinds)
         self._sizes: dict[tuple[str, str], float] = {}
+        self._entry_sizes: dict[tuple[str, tuple[str, ...]], float] = {}
         self._whole: dict[str, float] = {}
         self._prepared: dict[Need, tuple[list[Way], list[str]]] = {}
         self._found: dict[Need, Found] = {}
@@ -232,7 +233,7 @@ class Ways:
             return None
         if view.packed:
             entries = requests * facts.per_partition
-        size = self.costs.entry_bytes(view, facts, at)
+        size = self._entry_bytes(place)
         # An exact page of an ordered view is bounded; anything else may have to read its whole partition.
         page = need.limit if found.ordered and not found.left and not found.filter else None
         most = float(page) if page is not None else max(entries / requests, 1.0 if found.get else found.most)
@@ -287,6 +288,15 @@ class Ways:
         extras = tuple(self.extras.soon(need, extra) for extra in (*lacking, *fetched))
         beside = document.name if document is not None else ""
         return Way(found, along, extras, work, read_cost(self.costs, work), entries, rows, beside)
+
+    def _entry_bytes(self, place: Place) -> float:
+        """The average bytes of an entry there."""
+        key = (place.view.name, place.at)
+        size = self._entry_sizes.get(key)
+        if size is None:
+            size = self.costs.entry_bytes(place.view, self.facts[place.view.name], place.at)
+            self._entry_sizes[key] = size
+        return size
 
     def _everything(self, kind: str) -> float:
         """The bytes that a scan reads at least: rows of all entities may lie in the same structure, which is read
