@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from keyplan.design.facts import Facts
@@ -43,7 +43,7 @@ def fitted_views(
     ]
     hottest: dict[tuple[object, ...], float] = {}
     facts, kinds, costs = forms.facts, forms.kinds, forms.costs
-    known = {identity(view) for view in candidates}
+    known = _Known(candidates)
     more: list[tuple[View, ViewFacts]] = []
     for view in candidates:
         if kinds[view.kind].local:
@@ -67,10 +67,10 @@ def fitted_views(
             continue
         kept = [one for one in fitted if not without(one[0])]
         if view.embeds:  # different ones may come to the same when only the first children are left
-            kept = [one for one in kept if one[0].embeds == view.embeds or identity(one[0]) not in known]
-            known |= {identity(form) for form, _ in kept}
+            kept = [one for one in kept if one[0].embeds == view.embeds or one[0] not in known]
+            known.add(form for form, _ in kept)
         for form, about in kept:
-            met = together.readers.get(place_of(form), 0.0)
+            met = together.readers.get(place_of(form), 0.0) if together.readers else 0.0
             read = about if met <= readers else facts.of(form, met)
             variants = [one for one in costs.variants(form, read) if not without(one)]
             if form is kept[0][0]:
@@ -79,15 +79,15 @@ def fitted_views(
                 more.append((form, about))
             more += [(one, facts.of(one, read.hottest_reads)) for one in variants]
             for directory in forms.directories(form):
-                if identity(directory) not in known and not without(directory):
-                    known.add(identity(directory))
+                if directory not in known and not without(directory):
+                    known.add((directory,))
                     counted = forms.of(directory)
                     more += counted if not isinstance(counted, Rejection) else []
     kept_over = [*views.values(), *(view for view, _ in more)]
     for packed in [view for view in kept_over if view.packed]:
         for view in totals_over(model, statistics, kinds, packed, [need for _, need in needs]):
-            if identity(view) not in known and not without(view):
-                known.add(identity(view))
+            if view not in known and not without(view):
+                known.add((view,))
                 fitted = forms.of(view)
                 more += fitted if not isinstance(fitted, Rejection) else []
     # Local views come last: their partitions are those of the views that they are kept over.
@@ -104,6 +104,22 @@ def fitted_views(
     for number, (view, about) in enumerate(more, len(candidates)):
         views[f"v{number}"], found[f"v{number}"] = replace(view, name=f"v{number}"), about
     return views, found
+
+
+class _Known:
+    """Views that are there already, whatever they are called; few models ever ask."""
+
+    def __init__(self, views: Iterable[View]) -> None:
+        self._views = list(views)
+        self._identities: set[View] = set()
+
+    def add(self, views: Iterable[View]) -> None:
+        self._views.extend(views)
+
+    def __contains__(self, view: View) -> bool:
+        self._identities.update(map(identity, self._views))
+        self._views.clear()
+        return identity(view) in self._identities
 
 
 def called_alike(

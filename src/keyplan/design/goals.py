@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import floor, log10
 from typing import NamedTuple
 
@@ -73,10 +72,14 @@ class Option:
     beside: str = ""
     """search: the further view that has to be there, whose documents the view leads to and brings children along."""
 
-    @cached_property
-    def takes(self) -> frozenset[str]:
-        """The views that have to be there for it."""
-        return frozenset(name for name in (self.view.name if self.view is not None else "", self.beside) if name)
+    takes: frozenset[str] = field(init=False, repr=False)
+    """The views that have to be there for it."""
+
+    def __post_init__(self) -> None:
+        if self.view is None:
+            self.takes = frozenset()
+        else:
+            self.takes = frozenset((self.view.name, self.beside) if self.beside else (self.view.name,))
 
 
 @dataclass

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import combinations
 from math import ceil
 
@@ -89,23 +88,13 @@ class Need:
     """Where nothing finds them, everything is read, whatever that takes."""
 
     def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
         """Worked out once: what is found for a need is remembered under it, and asked for again and again."""
-        asked = (self.entity, self.given, self.wants, self.trees, self.order, self.limit, self.strong)
-        more = (
-            self.at_least,
-            self.fewer,
-            self.fold,
-            self.buckets,
-            self.window,
-            self.when_many,
-            self.implied,
-            self.scanned,
-        )
-        return hash((asked, more))
+        known: int | None = self.__dict__.get("_hash")
+        if known is None:
+            asked = (self.entity, self.given, self.wants, self.trees, self.order, self.limit, self.strong)
+            more = (self.at_least, self.fewer, self.fold, self.buckets, self.window, self.when_many)
+            known = self.__dict__["_hash"] = hash((asked, more, self.implied, self.scanned))
+        return known
 
 
 def need_of_pattern(model: Model, pattern: Pattern) -> Need:

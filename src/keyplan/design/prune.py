@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from keyplan.design.goals import Goal, Option
-from keyplan.design.problem import Problem
+from keyplan.design.problem import Problem, Touched
 
 INF = float("inf")
 SAME = 1.0 + 1e-12
@@ -23,11 +23,16 @@ class _Uses:
 
     options: dict[int, list[Option]] = field(default_factory=dict)
     """Per goal number."""
-    lookups: set[int] = field(default_factory=set)
-    """The roots that it demands."""
-    required: set[int] = field(default_factory=set)
+    goals: int = 0
+    """The same goals as the bits of a number: most pairs of views differ in them."""
+    lookups: int = 0
+    """The roots that it demands, as bits."""
+    required: int = 0
+    """The lists that it stands on, as bits."""
     weights: dict[int, float] = field(default_factory=dict)
     """Its coefficient in each row of the engine."""
+    touches: dict[str, Touched] = field(default_factory=dict)
+    """Per write."""
 
 
 def replaceable(problem: Problem) -> set[str]:
@@ -40,11 +45,14 @@ def replaceable(problem: Problem) -> set[str]:
     for names in alike.values():
         names.sort(key=lambda name: (problem.fixed_cost(name), int(name[1:])))
         fixed = [problem.fixed_cost(name) for name in names]
+        goals = [uses[name].goals for name in names]
         for position, name in enumerate(names):
             for place, other in enumerate(names):
                 if fixed[place] > fixed[position]:
                     break
-                if other == name or other in dropped or not _replaces(problem, uses, other, name):
+                if goals[position] & ~goals[place] or other == name or other in dropped:
+                    continue
+                if not _replaces(problem, uses, other, name):
                     continue
                 # Of those that do the same for the same cost, the first stays.
                 if place < position or not _replaces(problem, uses, name, other):
@@ -55,16 +63,21 @@ def replaceable(problem: Problem) -> set[str]:
 
 def _uses(problem: Problem) -> Mapping[str, _Uses]:
     found = {name: _Uses() for name in problem.views}
-    for goal in _goals(problem):
+    for place, goal in enumerate(_goals(problem)):
         for option in goal.options:
             for name in option.takes:
-                found[name].options.setdefault(goal.number, []).append(option)
+                uses = found[name]
+                uses.options.setdefault(goal.number, []).append(option)
+                uses.goals |= 1 << place
     for number, root in enumerate(problem.roots):
         for name in root.demanded_by:
-            found[name].lookups.add(number)
+            found[name].lookups |= 1 << number
     for number, (_, names) in enumerate(problem.required):
         for name in names:
-            found[name].required.add(number)
+            found[name].required |= 1 << number
+    for write in problem.rates:
+        for name, touch in problem.touches(write).items():
+            found[name].touches[write] = touch
     for number, row in enumerate(problem.couplings.rows):
         for name, weight in row.coefficients.items():
             if name in found:
@@ -86,11 +99,11 @@ def _goals(problem: Problem) -> Iterator[Goal]:
 def _replaces(problem: Problem, uses: Mapping[str, _Uses], one: str, other: str) -> bool:
     new, old = uses[one], uses[other]
     return (
-        old.options.keys() <= new.options.keys()
-        and old.required <= new.required
-        and new.lookups <= old.lookups
+        not old.goals & ~new.goals
+        and not old.required & ~new.required
+        and not new.lookups & ~old.lookups
         and _rows_allow(problem, new.weights, old.weights)
-        and _touches_no_more(problem, one, other)
+        and _touches_no_more(new.touches, old.touches)
         and all(
             _serves([made for made in new.options[goal] if made.takes - {one} <= option.takes - {other}], option)
             for goal, many in old.options.items()
@@ -108,11 +121,10 @@ def _rows_allow(problem: Problem, new: Mapping[int, float], old: Mapping[int, fl
     return True
 
 
-def _touches_no_more(problem: Problem, one: str, other: str) -> bool:
-    for write in problem.rates:
-        touches = problem.touches(write)
-        new, old = touches.get(one), touches.get(other)
-        if new is not None and (old is None or new.entries > old.entries or new.cost > old.cost * SAME):
+def _touches_no_more(new: Mapping[str, Touched], old: Mapping[str, Touched]) -> bool:
+    for write, touch in new.items():
+        before = old.get(write)
+        if before is None or touch.entries > before.entries or touch.cost > before.cost * SAME:
             return False
     return True
 

@@ -114,13 +114,12 @@ class View:
     """Kept by the engine over the entries of this other view; empty if we keep it ourselves."""
 
     def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
         """Worked out once: much is remembered per view."""
-        key = (self.name, self.entity, self.kind, self.partition, self.sort, self.holds, self.embeds, self.where)
-        return hash((key, self.measures, self.unique, self.packed, self.base))
+        known: int | None = self.__dict__.get("_hash")
+        if known is None:
+            key = (self.name, self.entity, self.kind, self.partition, self.sort, self.holds, self.embeds, self.where)
+            known = self.__dict__["_hash"] = hash((key, self.measures, self.unique, self.packed, self.base))
+        return known
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:

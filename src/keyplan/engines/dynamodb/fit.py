@@ -28,7 +28,7 @@ def entry_bytes(view: View, facts: ViewFacts, at: tuple[str, ...] = ()) -> float
         values, key = embed.value_bytes, embed.key_bytes + facts.key_bytes
     else:
         values, key = facts.value_bytes, facts.key_bytes
-    names = sum(len(name) + ATTRIBUTE_OVERHEAD for name in values)
+    names = sum(map(len, values)) + ATTRIBUTE_OVERHEAD * len(values)
     prefixes = 2 * (len(view.entity) + 1) + len("PKSK")
     return names + sum(values.values()) + key + prefixes
 
