@@ -7,6 +7,7 @@ cheaper is left in it; a variable that by its reduced cost adds more than is lef
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from keyplan.design.program import Linear
@@ -53,17 +54,18 @@ class Branching:
         for _ in range(BRANCHES if len(upper) <= VARIABLES else 0):
             low, high = branches.pop()
             self.highs.changeColsBounds(len(every), every, low, high)
-            status = self._tried()
+            status, answer = self._tried()
             if status == highspy.HighsModelStatus.kOptimal:
-                branches += self._parted(low, high)
+                branches += self._parted(answer, low, high)
             elif status not in nothing_left:
                 return False
             if not branches:
                 return True
         return False
 
-    def _tried(self) -> Any:
-        """How the solver ends without integers: optimal only if that is cheaper than the cheapest choice."""
+    def _tried(self) -> tuple[Any, Any]:
+        """How the solver ends without integers, optimal only if that is cheaper than the cheapest choice; and its
+        answer."""
         import highspy
 
         self.highs.setOptionValue("objective_bound", self.value - SAME)
@@ -73,17 +75,17 @@ class Branching:
             if status != highspy.HighsModelStatus.kOptimal:
                 break
             if self.highs.getInfo().objective_function_value >= self.value - SAME:
-                return highspy.HighsModelStatus.kObjectiveBound
-            if not left or not add_violated(self.highs, self.linear):
-                break
-        return status
+                return highspy.HighsModelStatus.kObjectiveBound, None
+            answer = self.highs.getSolution()
+            if not left or not add_violated(self.highs, self.linear, answer.col_value):
+                return status, answer
+        return status, None
 
-    def _parted(self, low: Any, high: Any) -> list[tuple[Any, Any]]:
+    def _parted(self, answer: Any, low: Any, high: Any) -> list[tuple[Any, Any]]:
         """The bounds of the two branches by the variable that is most undecided, the greater one last; none if all are
         whole, which is then the cheapest choice known."""
         import numpy
 
-        answer = self.highs.getSolution()
         values, reduced = numpy.array(answer.col_value), numpy.array(answer.col_dual)
         value = self.highs.getInfo().objective_function_value
         split = numpy.where(self.integer, numpy.abs(values - numpy.round(values)), 0.0)
@@ -108,11 +110,11 @@ def is_whole(linear: Linear, values: Any) -> bool:
     return bool(numpy.abs(some - numpy.round(some)).max(initial=0.0) <= WHOLE)
 
 
-def add_violated(highs: Any, linear: Linear) -> bool:
-    """Adds the further rows that the solver's answer does not meet; whether there are any."""
+def add_violated(highs: Any, linear: Linear, values: Sequence[float]) -> bool:
+    """Adds the further rows that an answer of the solver does not meet; whether there are any."""
     import numpy
 
-    rows = list(linear.implied.violated(highs.getSolution().col_value))
+    rows = list(linear.implied.violated(values))
     if rows:
         starts = numpy.cumsum([0, *(len(row) for row, _ in rows[:-1])], dtype=numpy.int32)
         index = numpy.array([column for row, _ in rows for column in row], dtype=numpy.int32)

@@ -25,7 +25,7 @@ class FanOut(Keeping):
         Each lookup is made twice: before the write, and after it for rows that have begun to copy meanwhile.
         """
         kind = self.kinds[view.kind]
-        for chain, columns in self._chains_to(view, effect.entity).items():
+        for chain, columns in self._chains_by_entity(view).get(effect.entity, {}).items():
             changed = columns & effect.columns if effect.kind == "update" else columns
             if not changed:
                 continue
@@ -182,8 +182,3 @@ class FanOut(Keeping):
             return False
         roles = (self.model.entities[write.entity].roles[name] for name in write.children)
         return any((child.entity, child.field) == (owner, role) for child in roles)
-
-    def _chains_to(self, view: View, entity: str) -> dict[tuple[str, ...], set[str]]:
-        """The role chains through which the view copies columns of an entity."""
-        chains = self._chains(view).items()
-        return {roles: columns for roles, columns in chains if self.model.entity_at(view.entity, roles) == entity}

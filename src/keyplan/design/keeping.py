@@ -51,6 +51,9 @@ class Keeping:
         self._decisive = cache(self._decisive_columns)
         self._seen = cache(partial(child_view, model))
         self._home = cache(self._home_of)
+        self._many = cache(facts.multiplicity)
+        self._carried = cache(self._carried_columns)
+        self._chains_by_entity = cache(self._copying_from)
         self._whole_row = cache(partial(whole_row, model))
         self._dependents = cache(partial(dependents, model))
         self._sizes: dict[tuple[View, tuple[str, ...]], float] = {}
@@ -92,6 +95,19 @@ class Keeping:
             path = path_of(text, self.model, view.entity)
             found.setdefault(path.roles, set()).add(path.column)
         return found
+
+    def _copying_from(self, view: View) -> dict[str, dict[tuple[str, ...], set[str]]]:
+        """The role chains through which the view copies columns, and the columns, by the entity that they lead to."""
+        found: dict[str, dict[tuple[str, ...], set[str]]] = {}
+        for roles, columns in self._chains(view).items():
+            found.setdefault(self.model.entity_at(view.entity, roles), {})[roles] = columns
+        return found
+
+    def _carried_columns(self, view: View) -> set[str]:
+        """The own columns whose change rewrites an entry."""
+        if self.kinds[view.kind].holds_all:
+            return set()
+        return {text for text in view.holds if text in self.model.entities[view.entity].columns}
 
     def _copying_ways(self, view: View) -> set[tuple[str, tuple[str, ...]]]:
         """The references through which rows of the view, or embedded in it, come by what they copy: (entity, chain)."""

@@ -62,11 +62,11 @@ class Maintenance(OwnRows, FanOut, Recomputed):
             places: list[tuple[tuple[str, ...], View]] = []
             if effect.entity == view.entity:
                 places.append(((), view))
-            for at, embed in view.nested():
+            for at, embed in view.nested() if view.embeds else ():
                 if embed.entity == effect.entity:
                     places.append((at, self._seen(view, at)))
-            direct = (self._direct(write, effect, view, seen, facts, at) for at, seen in places)
-            for part in direct:
+            for at, seen in places:
+                part = self._direct(write, effect, view, seen, facts, at)
                 if part is not None:
                     found.append(part)
                     found.extend(self._checks(part, effect))

@@ -76,7 +76,7 @@ def _relaxed(highs: Any, linear: Linear) -> bool:
     for _ in range(ROUNDS):
         if not _solved(highs):
             return False
-        if not add_violated(highs, linear):
+        if not add_violated(highs, linear, highs.getSolution().col_value):
             return True
     return _solved(highs)  # what was known of an answer is gone with the rows that were added last
 

@@ -27,7 +27,7 @@ class OwnRows(Keeping):
     ) -> Upkeep | None:
         """What the write does to the entries that its own rows have; `seen` is the view as these rows see it."""
         kind = self.kinds[view.kind]
-        many = self.view_facts.multiplicity(seen) if not at else 1.0
+        many = self._many(seen) if not at else 1.0
         if kind.totals:
             change = self._summed(effect, seen)
         else:
@@ -187,7 +187,7 @@ class OwnRows(Keeping):
                 needs_old=not kind.kept_by_engine or (kind.composed and not self._is_given(write, effect, view)),
                 copies=True,
             )
-        if effect.columns & self._carried(view, kind):
+        if effect.columns & self._carried(view):
             return Change(patches=max(before, 0.0), needs_old=hidden, copies=True)
         return Change()
 
@@ -209,12 +209,6 @@ class OwnRows(Keeping):
         if effect.kind == "update" and effect.columns & {*role.columns, *view.holds}:
             return Change(needs_old=True, copies=not effect.columns & set(role.columns))
         return Change()
-
-    def _carried(self, view: View, kind: Kind) -> set[str]:
-        """The own columns whose change rewrites an entry."""
-        if kind.holds_all:
-            return set()
-        return {text for text in view.holds if text in self.model.entities[view.entity].columns}
 
     def _copies(self, write: Write, effect: Effect, view: View, anew: bool) -> list[Demand]:
         """The rows whose values are copied into a new or re-pointed entry."""

@@ -61,8 +61,6 @@ class Place:
     at: tuple[str, ...]
     seen: View
     held: Set[str]
-    shape: int
-    """Equal for places whose keys answer every need alike."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ def _walked(found: Match, asked: Asked, entries: float, size: float) -> tuple[fl
 
 
 Found = dict[tuple[str, tuple[str, ...]], tuple[list[Way], list[str]]]
-"""Per place, by the names of its view and embed: the ways there, and why others are none."""
+"""Per place, by the names of its view and embed: the ways there, and why others are none; not those without both."""
 
 
 class Ways:
@@ -113,16 +111,21 @@ class Ways:
         self.kinds = kinds
         self.costs = costs
         self.facts = facts
-        self._places: dict[str, list[Place]] = {name: [] for name in model.entities}
-        shapes: dict[tuple[object, ...], int] = {}
+        self._places: dict[str, dict[tuple[object, ...], list[tuple[int, Place]]]] = {
+            name: {} for name in model.entities
+        }
+        """Per entity and shape of the key: the places, each with its number. Places whose keys are alike answer every
+        need alike, or none of them does."""
+        number = 0
         for view in views:
             if view.measures:
                 continue
             for at in ((), *(at for at, embed in view.nested() if embed.limit is None)):
                 seen = child_view(model, view, at)
-                shape = shapes.setdefault(key_shape(seen), len(shapes))
                 held = held_by(model, kinds[view.kind], seen)
-                self._places[seen.entity].append(Place(view, at, seen, held, shape))
+                alike = self._places[seen.entity].setdefault(key_shape(seen), [])
+                alike.append((number, Place(view, at, seen, held)))
+                number += 1
         self._documents: dict[str, list[View]] = {name: [] for name in model.entities}
         for view in views:
             if view.embeds and kinds[view.kind].one_value and is_home(model, kinds, view):
@@ -148,24 +151,27 @@ class Ways:
     def _find(self, need: Need) -> Found:
         """The ways by every place, in the order of the places."""
         found: Found = {}
-        keys: dict[int, Asked | None] = {}
         alone = not need.trees or not self._documents[need.entity]  # ways through one view into another are not
-        before = self._found_before.get(need, {}) if alone else {}
-        for place in self._places[need.entity]:
+        before = self._found_before.get(need) if alone else None
+        able: list[tuple[int, Place, Asked]] = []
+        for places in self._places[need.entity].values():
+            asked = self._asked(need, places[0][1])
+            if asked is not None:
+                able += ((number, place, asked) for number, place in places)
+        able.sort(key=lambda one: one[0])
+        for _, place, asked in able:
             name = (place.view.name, place.at)
-            if name in before and place.view.name in self._same:
-                found[name] = before[name]
+            if before is not None and place.view.name in self._same:
+                if name in before:
+                    found[name] = before[name]
                 continue
-            if place.shape not in keys:
-                keys[place.shape] = self._asked(need, place)
-            asked = keys[place.shape]
             refused: list[str] = []
-            way = None if asked is None else self._way(need, place, asked, refused)
-            if way is None or asked is None:
-                found[name] = ([], refused)
-            else:
+            way = self._way(need, place, asked, refused)
+            if way is not None:
                 more = (*self._variants(need, place, asked, way), *self._through(need, place, asked))
                 found[name] = ([way, *more], refused)
+            elif refused:
+                found[name] = ([], refused)
         return found
 
     def _variants(self, need: Need, place: Place, asked: Asked, way: Way) -> Iterator[Way]:
@@ -303,8 +309,9 @@ class Ways:
         whole, whatever is looked for in it."""
         if kind not in self._whole:
             sizes = 0.0
-            for places in self._places.values():
-                views = (one.view for one in places if one.view.kind == kind and not one.at)
+            for shapes in self._places.values():
+                places = sorted((one for alike in shapes.values() for one in alike), key=lambda one: one[0])
+                views = (one.view for _, one in places if one.view.kind == kind and not one.at)
                 homes = [view for view in views if is_home(self.model, self.kinds, view)]
                 facts = [(view, self.facts[view.name]) for view in homes]
                 sizes += min((each.rows * self.costs.entry_bytes(view, each) for view, each in facts), default=0.0)
