@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import replace
 from types import MappingProxyType
 
 from keyplan.design.build import Built, build_on, build_problem
@@ -71,7 +70,7 @@ def _solved(
         solution = _solved_once(built)
     if solution is None:
         # Some write needs more views than one atomic request can keep true: it is refused when it is that large.
-        built.problem = replace(built.problem, couplings=built.couplings)
+        built.problem = built.problem.under(built.couplings)
         solution = solve(built.problem)
     return built, solution
 

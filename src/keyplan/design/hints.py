@@ -137,7 +137,7 @@ def _of_large_writes(built: Built, solution: Solution, design: Design, now: floa
     large = [name for name in problem.rates if LARGE * most < _together(built, name, solution.chosen) <= most]
     if not large:
         return
-    loose = replace(problem, couplings=built.couplings)
+    loose = problem.under(built.couplings)
     relaxed = solve(loose, below=now * (1 - WORTH))
     if relaxed is None:
         return

@@ -197,13 +197,16 @@ def match_contents(
     """The rest of a match: what the entries hold of what is asked for. `seen` is the view as the rows there see it, and
     `held` what `held_by` says of it, if that is known."""
     held = held_by(model, kind, seen) if held is None else held
-    inside = tuple(condition for condition, paths in key.tested if paths <= held)
-    outside = tuple(condition for condition, paths in key.tested if not paths <= held)
+    inside: tuple[Condition, ...] = ()
+    outside: tuple[Condition, ...] = ()
+    if key.left:
+        inside = tuple([condition for condition, paths in key.tested if paths <= held])
+        outside = tuple([condition for condition, paths in key.tested if not paths <= held])
     rows = key.entries
     if inside:
         fewer = 1.0 if outside else need.fewer
         rows = min(rows, statistics.matched(need.entity, (*key.used, *seen.where, *inside), key.at_least, fewer))
-    missing = tuple(text for text in need.wants if text not in held)
+    missing = tuple([text for text in need.wants if text not in held])
     return Match(
         view,
         at,

@@ -7,7 +7,7 @@ programming, and both must agree.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from keyplan.design.goals import Goal, Option
@@ -60,6 +60,12 @@ class Problem:
     """A small cost per view, so that nothing useless is kept and ties are broken for keys that people expect."""
     _fixed: dict[str, float] = field(default_factory=dict, init=False, repr=False)
     _touches: dict[str, dict[str, Touched]] = field(default_factory=dict, init=False, repr=False)
+
+    def under(self, couplings: Couplings) -> Problem:
+        """The same problem with other rows of the engine, and all that is known of it."""
+        found = replace(self, couplings=couplings)
+        found._fixed, found._touches = self._fixed, self._touches
+        return found
 
     def fixed_cost(self, name: str) -> float:
         """What a chosen view costs by itself: storage and its part of every write, without transactions."""

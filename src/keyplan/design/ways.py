@@ -61,6 +61,9 @@ class Place:
     at: tuple[str, ...]
     seen: View
     held: Set[str]
+    """What a read there delivers."""
+    holds: Set[str]
+    """What the view itself holds."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +123,12 @@ class Ways:
         for view in views:
             if view.measures:
                 continue
+            holds = frozenset(view.holds)
             for at in ((), *(at for at, embed in view.nested() if embed.limit is None)):
                 seen = child_view(model, view, at)
                 held = held_by(model, kinds[view.kind], seen)
                 alike = self._places[seen.entity].setdefault(key_shape(seen), [])
-                alike.append((number, Place(view, at, seen, held)))
+                alike.append((number, Place(view, at, seen, held, holds)))
                 number += 1
         self._documents: dict[str, list[View]] = {name: [] for name in model.entities}
         for view in views:
@@ -228,9 +232,12 @@ class Ways:
     ) -> Way | None:
         """The way by one place."""
         view, at = place.view, place.at
-        kind = self.kinds[view.kind]
+        kind, facts = self.kinds[view.kind], self.facts[view.name]
+        if asked.key.scan and not need.scanned and not self.costs.scans(facts, 0.0):
+            # Not even a few: then it does not matter how many.
+            refused.append(_only_a_scan(need, facts))
+            return None
         found = match_contents(self.model, self.statistics, kind, view, need, at, place.seen, asked.key, place.held)
-        facts = self.facts[view.name]
         entries, rows, requests = self._reads(need, found)
         if need.limit is not None and found.walks and found.most_buckets > MOST_WALKED:
             refused.append(
@@ -249,7 +256,7 @@ class Ways:
             most = min(most, max(entries, need.at_least) * MANY_MORE)
         scanned = need.scanned and not found.missing and (bool(at) or is_home(self.model, self.kinds, view))
         if found.scan and not scanned and not self.costs.scans(facts, most):
-            refused.append(f"only a scan of {format_about(facts.rows)} rows of '{need.entity}' would find them")
+            refused.append(_only_a_scan(need, facts))
             return None
         if found.scan and scanned and kind.partitioned:
             entries = most = max(entries, self._everything(view.kind) / size)
@@ -280,7 +287,7 @@ class Ways:
             1.0 if found.get and not view.packed else facts.hottest_rows if view.packed else most,
             size,
             need.strong,
-            document is None and not found.missing and asked.taken <= set(view.holds),
+            document is None and not found.missing and asked.taken <= place.holds,
             found.scan,
             at,
             tuple(along),
@@ -365,6 +372,10 @@ class Ways:
         if self.statistics.is_unbounded(need.entity, need.given):
             return MOST_BIAS
         return _bias(found.most, found.entries)
+
+
+def _only_a_scan(need: Need, facts: ViewFacts) -> str:
+    return f"only a scan of {format_about(facts.rows)} rows of '{need.entity}' would find them"
 
 
 def _fixed(found: Match) -> int:
