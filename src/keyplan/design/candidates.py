@@ -52,6 +52,8 @@ class Candidates:
         self.statistics = statistics
         self.kinds = kinds
         self.views: dict[tuple[object, ...], View] = {}
+        self._noted: list[View] | None = None
+        """Where views go that are not added yet."""
         self._asked = cache(self._wanted_of)
         self._copyable = cache(self._is_copyable)
         self.changing = _changing_columns(model)
@@ -72,15 +74,26 @@ class Candidates:
             self._guards(entity, wants)
             for view in embedding_homes(self.model, self.embedding, entity, per_entity, self._copyable):
                 self._add(view)
-            shapes = self._shapes(entity, wants)
-            for shape in shapes:
-                self._contents(shape, wants)
+            for view in self._found_by_key(entity, wants):
+                self._add(view)
             by_window = [whole for need in wants for whole in kept_for(self.model, self.statistics, need)]
             kept = [view for need in (*wants, *by_window) for view in counters(self.model, self.own, need)]
             kept += shared(kept)
             for view in (*kept, *finer(kept)):
                 self._add(view)
         return list(self.views.values())
+
+    def _found_by_key(self, entity: str, needs: list[Need]) -> list[View]:
+        """The views of an entity under keys that needs ask for; worked out once for the same needs, as a problem that
+        differs from another in one pattern has most of them in common with it."""
+        asked = (entity, tuple(needs), tuple(self.kinds.values()))
+        known = self.statistics.candidates.get(asked)
+        if known is None:
+            known = self.statistics.candidates[asked] = self._noted = []
+            for shape in self._shapes(entity, needs):
+                self._contents(shape, needs)
+            self._noted = None
+        return known
 
     # what every design has
 
@@ -470,6 +483,9 @@ class Candidates:
         return len(path.roles) <= 2
 
     def _add(self, view: View) -> None:
+        if self._noted is not None:
+            self._noted.append(view)
+            return
         identity = (
             view.entity,
             view.kind,
