@@ -206,3 +206,37 @@ def test_a_create_does_not_read_all_rows_that_may_point_at_it(both: Both, size: 
     for number in range(3):
         pair.same("sale", id=number)
         pair.same("named", price=number)
+
+
+TURNED = """
+entities:
+  Ant: { fields: { k: "int, key", seen: timestamp } }
+  Bee: { fields: { id: "int, key", r: "Ant, as bees, optional 50%", c: "string(8)" } }
+patterns:
+  unseen: { find: Bee, where: "missing(r.seen)", order: id, page: 10 }
+  bee: { find: Bee, where: "id = :id", with: [r.seen] }
+writes:
+  hatch: { create: Ant }
+  make: { create: Bee }
+  turn: { update: Bee, where: "id = :id", set: [r] }
+  drop: { delete: Bee, where: "id = :id" }
+"""
+
+
+def test_a_note_that_stayed_changes_nothing(lend: Lend) -> None:
+    """A row pointed at nothing, and now points elsewhere, at none or is gone: then what it pointed at comes."""
+    model = parsed(TURNED, "read")
+    url = lend(TURNED)
+    with opened(model, url) as pair:
+        assert pair.store.design.dangling
+        for id in range(4):
+            pair.same("make", id=id, r=5, c="x")
+        pair.same("turn", id=0, r=None)
+        pair.same("turn", id=1, r=6)
+        pair.same("drop", id=2)
+        for key in (5, 6):
+            pair.same("hatch", k=key, seen=pair.clock())
+            pair.same("unseen")
+            for id in range(4):
+                pair.same("bee", id=id)
+        pair.verified()

@@ -33,6 +33,8 @@ from keyplan.model.model import Model, path_of
 from keyplan.plan.dangling import dangling_role
 from keyplan.plan.design import Design, Finding, Objective, Unserved, ViewFigures
 from keyplan.plan.steps import (
+    Attach,
+    Extend,
     Figures,
     Node,
     Plan,
@@ -41,6 +43,7 @@ from keyplan.plan.steps import (
     WritePlan,
 )
 from keyplan.plan.view import View
+from keyplan.plan.walk import searches
 
 
 class Assembly:
@@ -272,14 +275,19 @@ class Assembly:
     def _dangling(self) -> dict[str, Node]:
         """Per to-one role with a view of the rows that point at nothing by it: how those that point at a key are found.
 
-        There may be a way to all that point at it that is as good.
+        There may be a way to all that point at it that is as good. An entry of that view may have stayed when its row
+        was pointed elsewhere: where a row points to is what its home says.
         """
         found: dict[str, Node] = {}
-        for view in self.chosen.values():
+        for name, view in self.chosen.items():
             role = dangling_role(self.model, view)
             if role is not None:
                 goal = self.built.options.root(dangling(self.model, view.entity, role.name), None)
-                found[f"{view.entity}.{role.name}"] = self._lookup(goal)
+                node = self._lookup(goal)
+                noted = next(searches(node))
+                if noted.view == self.names[name]:
+                    node = Extend(noted, (Attach("", self._whole_row(view.entity)),))
+                found[f"{view.entity}.{role.name}"] = node
         return found
 
     def _refills(self) -> dict[str, Node]:
