@@ -204,14 +204,18 @@ class _Explanation:
         return next((s.name for s in self.design.structures if view in s.views), "")
 
     def _without(self, views: Sequence[View]) -> Document:
-        """The best design that has none of these views nor any other under the same key, but for homes if none of them
-        is one."""
+        """The best design that has none of these views nor any other under the same key; but what may be the home that
+        rows have now, under its key, stays if none of the views is one."""
         now = repriced(self.model, self.engine, self.design)
         keys = {view_key(view) for view in views}
-        homes = any(self._homes(view.name) for view in views)
+        if not any(self._homes(view.name) for view in views):
+            kept = {view_key(self.design.views[name]) for name, _ in self.design.homes.values()}
+        else:
+            kept = set()
 
         def dropped(view: View) -> bool:
-            return view_key(view) in keys and (homes or not is_home(self.model, self.engine.kinds, view))
+            key = view_key(view)
+            return key in keys and not (key in kept and is_home(self.model, self.engine.kinds, view))
 
         built, solution = cheapest(self.model, self.engine, without=dropped)
         unserved = [name for name in built.unserved if name not in self.design.unserved]

@@ -163,9 +163,10 @@ def _together(built: Built, write: str, chosen: Set[str]) -> float:
 
 
 def _told(path: str, message: str, fix: str, now: float, value: float, design: Design, line: int) -> Finding:
-    fix = f"{fix}: the whole design would cost {_short(value)} {design.objective.unit} instead of {_short(now)}"
+    fix = f"{fix}: the whole design would cost {amount(value)} {design.objective.unit} instead of {amount(now)}"
     return Finding("note", path, message, fix, {"cost": now, "would_cost": value}, line)
 
 
-def _short(value: float) -> str:
+def amount(value: float) -> str:
+    """A cost, to be read."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"

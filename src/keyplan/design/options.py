@@ -163,7 +163,7 @@ class Options:
         cost, scaled = self._costs(goal, way)
         if cost.p99_ms > goal.budget_ms:
             goal.rejections.append(
-                f"reading '{need.entity}' takes {cost.p99_ms:.0f} ms of {goal.budget_ms:.0f} ms left"
+                f"reading '{need.entity}' takes {cost.p99_ms:.4g} ms of {goal.budget_ms:.4g} ms left"
             )
             return
         goals = self._fetched(goal, way, cost, depth)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keyplan.design.build import Built, build_problem
-from keyplan.design.hints import cost_with, whole_groups
+from keyplan.design.hints import amount, cost_with, whole_groups
 from keyplan.engines.base import Engine
 from keyplan.model.model import Model
 from keyplan.model.pattern import Pattern
@@ -31,7 +31,9 @@ def _cheapest_change(model: Model, engine: Engine, built: Built, name: str) -> s
         if name not in build_problem(alone, engine).unserved:
             value = cost_with(built, changed)
             return (
-                text if value is None else f"{text}; the whole design would cost {value:.4g} {engine.costs(model).unit}"
+                text
+                if value is None
+                else f"{text}; the whole design would cost {amount(value)} {engine.costs(model).unit}"
             )
     return ""
 

@@ -8,6 +8,7 @@ import pytest
 
 from keyplan.design import design, document
 from keyplan.design.build import build_problem
+from keyplan.design.cheapest import cheapest
 from keyplan.design.explain import explain
 from keyplan.design.given import view_key
 from keyplan.design.problem import evaluate
@@ -95,6 +96,24 @@ def test_without_a_structure_is_a_new_solution() -> None:
         assert without["more"] > 0
         assert without["value"] == pytest.approx(without["now"] + without["more"])
     assert possible
+
+
+@pytest.mark.parametrize(
+    ("name", "engine", "view"),
+    [("sensors", "mongodb", "Reading packed copy"), ("sensors", "dynamodb", "Sensor by site")],
+)
+def test_a_view_that_could_be_a_home_is_left_out_like_any_other(name: str, engine: str, view: str) -> None:
+    model, found, here = example(name), designed(name, engine), get_engine(engine)
+    (label,) = [each for each in found.views if each.startswith(view)]
+    assert label not in [home for home, _ in found.homes.values()]
+    key = view_key(found.views[label])
+    _, best = cheapest(model, here, without=lambda each: view_key(each) == key)
+    assert best is not None
+    (structure,) = [each.name for each in found.structures if label in each.views]
+    alone = structure if engine == "mongodb" else label
+    without = explain(model, here, found, alone)["without"]
+    assert without["more"] == pytest.approx(best.value - found.objective.value, abs=0.01)
+    assert without["more"] > 0.01
 
 
 def test_a_design_without_a_view_has_none_under_its_key() -> None:
