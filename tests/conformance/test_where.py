@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.conformance.conftest import Both
-from tests.conformance.pair import NOON, Pair, at
+from tests.conformance.pair import NOON, Pair, at, opened, parsed
+from tests.conftest import Lend
 
 MODEL = """
 entities:
@@ -411,3 +412,36 @@ def test_computed_fields_in_where(reads: Pair) -> None:
 def test_contains_behind_a_to_many_role(reads: Pair) -> None:
     assert found(reads.same("tagged_owners", tag="y")) == [1, 2, 4]
     assert found(reads.same("both_tags", one="x", other="y")) == [1]
+
+
+PARTS = """
+entities:
+  Part:
+    count: 50M
+    fields: { id: "int, key", shelf: "string(8), distinct 100k", maker: "string(8), distinct 100k", sheet: json(6000) }
+patterns:
+  of_shelf: { find: Part, where: "shelf = :v", select: [id], page: 1000, rate: 100/s }
+  of_maker: { find: Part, where: "maker = :v", select: [id], page: 1000, rate: 100/s }
+  both: { find: Part, where: "shelf = :v and maker = :w", order: id, page: 3, rate: 10/s }
+writes:
+  make: { create: Part, rate: 5/s }
+  shelve: { update: Part, set: [shelf], where: "id = :id", rate: 200/s }
+  buy: { update: Part, set: [maker], where: "id = :id", rate: 200/s }
+  scrap: { delete: Part, where: "id = :id", rate: 1/s }
+"""
+
+
+def test_two_values_that_are_found_apart(lend: Lend) -> None:
+    """Where each has a key of its own and rows are large, the keys that both find: one more key costs every change."""
+    model, url = parsed(PARTS), lend(PARTS)
+    rows = [(n, f"s{n % 2}", f"m{n % 3}") for n in range(40)]
+    given = [("Part", {"id": n, "shelf": shelf, "maker": maker, "sheet": {"n": n}}) for n, shelf, maker in rows]
+    with opened(model, url, given) as pair:
+        for _ in range(2):
+            for shelf in ("s0", "s1", "s9"):
+                for maker in ("m0", "m2", "m9"):
+                    pair.same("both", v=shelf, w=maker)
+            pair.same("shelve", id=4, shelf="s9")
+            pair.same("buy", id=4, maker="m9")
+            pair.same("scrap", id=8)
+        pair.verified()

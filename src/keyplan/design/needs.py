@@ -316,11 +316,13 @@ def stripped_condition(condition: Condition) -> Condition:
 
 
 def intersected(model: Model, need: Need) -> Iterator[tuple[dict[str, Need], Need]]:
-    """Parts found apart and the rows that all of them find, for conditions that no one key can answer together.
+    """Parts found apart and the rows that all of them find, for conditions that no one key can or need answer together.
 
     Elements of sets and words of texts stand one by one in a key, so that two of them need two keys; and a row is found
-    by its children of one role at a time. Yields what finds the keys of the rows, by the role whose rows it finds (of
-    rows of the entity itself, by any other name), and the rest of the rows.
+    by its children of one role at a time. Two plain values could share a key, but where each has one of its own anyway,
+    and rows are large or often changed, the keys that both find may be the cheaper way. Yields what finds the keys of
+    the rows, by the role whose rows it finds (of rows of the entity itself, by any other name), and the rest of the
+    rows.
     """
     if need.fold is not None or any(isinstance(operand, Outer) for c in need.given for operand in c.operands):
         return
@@ -330,11 +332,7 @@ def intersected(model: Model, need: Need) -> Iterator[tuple[dict[str, Need], Nee
     if len(own) == len(need.given):
         keys = wanted(model, need.entity, ())
         for pair in combinations(_found_alone(model, need.entity, own), 2):
-            if any(condition.op != "=" for some in pair for condition in some):
-                yield (
-                    {f"#{n}": Need(need.entity, some, keys, strong=need.strong) for n, some in enumerate(pair)},
-                    whole,
-                )
+            yield {f"#{n}": Need(need.entity, some, keys, strong=need.strong) for n, some in enumerate(pair)}, whole
         return
     lists: dict[str, Conditions] = {}
     for condition in need.given:

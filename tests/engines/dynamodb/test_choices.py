@@ -18,7 +18,7 @@ from keyplan.engines.dynamodb.fit import projection_of
 from keyplan.errors import ArgumentError, DesignError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
-from keyplan.plan.steps import Search
+from keyplan.plan.steps import Extend, Intersect, Search
 from keyplan.plan.view import COPIES, View
 from keyplan.plan.walk import searches
 from tests.engines.dynamodb.support import rooms
@@ -547,3 +547,31 @@ def test_several_attributes_are_an_option_that_can_be_declined() -> None:
         return any(one.settings.get("native") for one in design.structures)
 
     assert [native(said) for said in ("true", "false")] == [True, False]
+
+
+# values that are found apart
+
+
+def parts(changed: str) -> Model:
+    return model_of(
+        "Part: { count: 50M, fields: { id: 'uuid, key', shelf: 'string(8), distinct 100k', "
+        "maker: 'string(8), distinct 100k', sheet: json(6000) } }",
+        """
+of_shelf: { find: Part, where: "shelf = :v", select: [id], page: 1000, rate: 100/s }
+of_maker: { find: Part, where: "maker = :v", select: [id], page: 1000, rate: 100/s }
+both: { find: Part, where: "shelf = :v and maker = :w", page: 20, rate: 10/s }
+""",
+        f"""
+make: {{ create: Part, rate: 5/s }}
+shelve: {{ update: Part, set: [shelf], where: "id = :id", rate: {changed} }}
+buy: {{ update: Part, set: [maker], where: "id = :id", rate: {changed} }}
+""",
+    )
+
+
+@pytest.mark.parametrize(("changed", "apart"), [("200/s", True), ("1/s", False)])
+def test_two_values_with_indexes_of_their_own_need_no_third_where_both_change_often(changed: str, apart: bool) -> None:
+    design = designed(parts(changed))
+    node = design.plans["both"].node
+    assert (isinstance(node, Extend) and isinstance(node.rows, Intersect)) == apart
+    assert len(indexes(design)) == (2 if apart else 3)
