@@ -52,6 +52,8 @@ class _KeyFacts:
     """Peak entries written per second in the hottest partition, updates not included."""
     updates: tuple[tuple[frozenset[str], float], ...]
     """Columns that an update sets, and how often: entries that hold none of them are not written."""
+    together: float = 0.0
+    """Those of `writes` that come with a write of a child, which a value is computed of."""
 
 
 class Facts:
@@ -122,7 +124,10 @@ class Facts:
         writes = key.writes
         if key.updates:
             held = {path.partition(".")[0] for path in self._deciding(view)}
-            writes += sum(rate for columns, rate in key.updates if not columns.isdisjoint(held))
+            placing = {part.path.partition(".")[0] for part in view.parts}
+            for columns, rate in key.updates:
+                if not columns.isdisjoint(held):
+                    writes += rate if columns.isdisjoint(placing) else 2 * rate
         return ViewFacts(
             key.rows,
             key.partitions,
@@ -136,6 +141,7 @@ class Facts:
             key.hottest,
             self._row_bytes[entity],
             self.marked_bytes(view),
+            key.together,
         )
 
     def _value_bytes(self, entity: str, text: str) -> tuple[float, float]:
@@ -173,14 +179,15 @@ class Facts:
                 updates.append((columns, rate))
             else:
                 writes += rate
+        together = 0.0
         moving = computed_of(self.model, replace(view, holds=()))
         for column, role in computed_of(self.model, view).items():
             times_two = 2.0 if column in moving else 1.0  # an entry that moves is deleted and put
             for write, times in self.statistics.written(role.entity):
                 rate = peak_rate(write.traffic) * times * max(write.traffic.top or 0.0, usual) * having
-                writes += times_two * rate
+                together += times_two * rate
         key, hottest = self.key_bytes(entity, view.parts), self.hottest_share(view)
-        return _KeyFacts(rows, max(1.0, partitions), key, hottest, writes, tuple(updates))
+        return _KeyFacts(rows, max(1.0, partitions), key, hottest, writes + together, tuple(updates), together)
 
     def _deciding(self, view: View) -> Iterator[str]:
         """The paths whose change changes an entry."""

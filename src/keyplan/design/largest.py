@@ -10,6 +10,8 @@ from keyplan.model.model import Model
 from keyplan.model.write import Write
 from keyplan.plan.design import Finding
 
+MB = 2**20
+
 
 def how_done(problem: Problem, write: Write, chosen: Set[str]) -> str:
     """Whether all entries that a call may change are changed at once, however many there are, or some of them follow.
@@ -44,6 +46,18 @@ def large_writes(model: Model, problem: Problem, chosen: Set[str]) -> Iterator[F
         sizes[name] = (sum(part.most for part in parts), sum(part.most_checks for part in parts))
         if write.kind in ("create", "upsert") and write.children:
             yield from _told(f"writes.{name}", *sizes[name], most, "write the rows below it by calls of their own")
+            works = [part.work for part in parts]
+            size = sum((work.puts + work.patches + work.moves + work.adds) * work.entry_bytes for work in works)
+            if problem.costs.atomic_bytes is not None and size > problem.costs.atomic_bytes:
+                yield Finding(
+                    "warning",
+                    f"writes.{name}",
+                    f"a usual call writes {size / MB:.3g} MB, and one of more than {problem.costs.atomic_bytes / MB:g} "
+                    "MB is refused",
+                    "write fewer or smaller rows with it, and the others by calls of their own",
+                    {"bytes": size},
+                    write.line,
+                )
     for name, transaction in model.transactions.items():
         entries = sum(sizes[part.write][0] * part.most for part in transaction.parts)
         checks = sum(sizes[part.write][1] * part.most for part in transaction.parts)

@@ -123,7 +123,8 @@ def _solved(highs: Any) -> bool:
 
     highs.run()
     status = highs.getModelStatus()
-    if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
+    none = highspy.HighsModelStatus
+    if status in (none.kInfeasible, none.kUnboundedOrInfeasible, none.kModelEmpty):  # without any view nothing is kept
         return False
     if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kSolutionLimit):
         raise KeyplanError(f"design: the solver stopped with '{highs.modelStatusToString(status)}'")

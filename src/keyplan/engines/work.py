@@ -59,7 +59,7 @@ class ViewFacts:
     hottest_rows: float
     """Entries of the largest partition."""
     hottest_writes: float
-    """Peak entries written per second in the hottest partition."""
+    """Peak entries written per second in the hottest partition; one that moves is taken away and put."""
     hottest_reads: float
     """Peak requests per second for the same entries, of the hottest pattern that may use the view."""
     embeds: Mapping[str, EmbedFacts] = field(default_factory=dict)
@@ -70,6 +70,8 @@ class ViewFacts:
     """Average bytes of a whole row of the entity."""
     carried_bytes: float = 0.0
     """Bytes that the homes of all rows hold for the sake of this view."""
+    hottest_together: float = 0.0
+    """Those of the hottest writes that come with a write of another entity's row, whose values are kept here."""
 
     @property
     def per_partition(self) -> float:
@@ -198,6 +200,8 @@ class CostModel(ABC):
     """The most entries that one atomic request can write; None: no limit."""
     atomic_most: int | None = None
     """The same, where nothing is left for checks of other rows and for an intent."""
+    atomic_bytes: float | None = None
+    """The most bytes of one atomic request; None: no limit that calls come near."""
     partition_bytes: float | None = None
     """The most bytes that a partition should hold; None: no limit. A view whose largest partition would hold more gets
     shards or the largest time bucket that keep it within, or is no candidate."""

@@ -8,7 +8,7 @@ from math import ceil, expm1, inf, log2
 
 from keyplan.engines.calibration import given
 from keyplan.engines.dynamodb.couplings import couplings
-from keyplan.engines.dynamodb.fit import INDEXES, entry_bytes, fit
+from keyplan.engines.dynamodb.fit import INDEXES, entry_bytes, fit, hottest_units
 from keyplan.engines.dynamodb.limits import GB, LATENCIES, LIMITS, MB, MONTH_HOURS, MONTH_SECONDS, PRICES, Latencies
 from keyplan.engines.dynamodb.oversize import oversized
 from keyplan.engines.dynamodb.targets import billing, targets
@@ -36,6 +36,7 @@ class DynamoDBCosts(CostModel):
     atomic_entries = LIMITS.transaction_items - 2
     """Two are left for checks on rows that values are copied from."""
     atomic_most = LIMITS.transaction_items
+    atomic_bytes = float(LIMITS.transaction_bytes)
 
     def __init__(self, model: Model, latencies: Latencies = LATENCIES) -> None:
         self.model = model
@@ -145,7 +146,7 @@ class DynamoDBCosts(CostModel):
         """Keys that are written more often than a partition takes, and that nothing here can spread; rows that may
         become larger than an item."""
         found = list(oversized(self.model, view))
-        units = max(1.0, ceil(entry_bytes(view, facts) / LIMITS.write_unit_bytes)) * facts.hottest_writes
+        units = hottest_units(view, facts)
         limit = LIMITS.partition_writes_per_second
         if units > limit:
             found.append(

@@ -8,9 +8,8 @@ are made.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import ceil
 
-from keyplan.engines.dynamodb.fit import INDEXES, entry_bytes, projection_of
+from keyplan.engines.dynamodb.fit import INDEXES, entry_bytes, hottest_units, projection_of
 from keyplan.engines.dynamodb.limits import LIMITS
 from keyplan.engines.dynamodb.native import is_native
 from keyplan.engines.dynamodb.pack import PROJECTIONS, included, partition_tag
@@ -79,7 +78,7 @@ def _collections(model: Model, views: Sequence[View], facts: Mapping[str, ViewFa
         if view.kind != "gsi":
             tag, known = partition_tag(model, view), facts[view.name]
             size = largest_collection(view, known) / LIMITS.partition_bytes
-            units = max(1.0, ceil(entry_bytes(view, known) / LIMITS.write_unit_bytes)) * known.hottest_writes
+            units = hottest_units(view, known)
             gathered.setdefault((tag, "bytes"), {})[view.name] = size
             gathered.setdefault((tag, "writes"), {})[view.name] = units / LIMITS.partition_writes_per_second
     for shares in gathered.values():

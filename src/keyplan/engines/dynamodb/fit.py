@@ -53,6 +53,18 @@ def _may_be_too_long(model: Model, entity: str, path: str) -> bool:
     return column.type.kind in ("string", "text", "bytes") and most_bytes(column.type) > LIMITS.sort_key_bytes
 
 
+def hottest_units(view: View, facts: ViewFacts) -> float:
+    """Write units per second that the hottest partition takes at the peak.
+
+    What is written together with another row is written in a transaction, which takes each unit twice: sums, guards of
+    unique values, and computed values. What an index takes is not doubled."""
+    each = max(1.0, ceil(entry_bytes(view, facts) / LIMITS.write_unit_bytes))
+    if view.kind in INDEXES:
+        return each * facts.hottest_writes
+    twice = facts.hottest_writes if view.measures or view.unique else facts.hottest_together
+    return each * (facts.hottest_writes + twice)
+
+
 def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     """The view with the fewest shards that keep its hottest partition within the limits."""
     if view.kind in INDEXES and any(part.cut in ("each", "words") for part in view.parts):
@@ -72,9 +84,12 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     if facts.key_bytes > LIMITS.sort_key_bytes:
         return Rejection(f"its key takes {facts.key_bytes:.0f} B on average of {LIMITS.sort_key_bytes} B")
     if view.kind == "lsi":
+        if facts.row_bytes + size > LIMITS.item_bytes:  # an item's entries in local indexes count with it
+            kb = LIMITS.item_bytes // KB
+            both = (facts.row_bytes + size) / KB
+            return Rejection(f"an item with its local index would take {both:,.0f} KB on average of {kb} KB")
         return view  # its partitions are those of the table
-    units = max(1.0, ceil(size / LIMITS.write_unit_bytes))
-    needed = ceil(facts.hottest_writes * units / LIMITS.partition_writes_per_second)
+    needed = ceil(hottest_units(view, facts) / LIMITS.partition_writes_per_second)
     if needed <= 1 or view.unique or view.embeds or not (view.sort or view.measures):
         return view  # one entry, or one row with its children, cannot be spread; `warnings` says so if it is too hot
     # A sum can be kept in parts, each of some of the rows, and is added up when it is read.
