@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,7 @@ def test_more_items_than_an_array_should_have_are_documents_of_their_own() -> No
     assert not embedded(design, "Item")
     assert not design.views[design.homes["Order"][0]].embeds
     # Not that there is nothing but a scan; an order with its items beside it would be read by one find.
-    assert "reading 'Order' takes" in design.unserved["order_page"].reason
+    assert re.match("reading '(Order|Item)' takes", design.unserved["order_page"].reason)
     popular = (POPULAR[0], "rate: 1k/s\n    p99: 100ms")
     _, design = designed("shop", ("as items, max 40 ", "as items, max 5000 "), popular)
     assert not beside(design, "Item")
