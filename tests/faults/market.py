@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import os
 import random
-import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -203,20 +202,12 @@ def lines(log: Path) -> list[list[Any]]:
     ]
 
 
-def check(url: str, logs: list[list[list[Any]]], repair: bool = False, kills: int = 0) -> None:
-    """Every view is what its home rows imply, and nothing that was acknowledged is missing.
-
-    A process that is killed right behind a change has not looked for rows that began to copy the old value meanwhile;
-    where nothing is recorded for the next one, `verify` finds them (docs/concepts.md), at most one for each kill.
-    """
+def check(url: str, logs: list[list[list[Any]]], repair: bool = False) -> None:
+    """Every view is what its home rows imply, and nothing that was acknowledged is missing."""
     with keyplan.open(model(), url) as store:
         store.settle()
         found = store.verify(repair=repair)
         if repair:
-            found = store.verify()
-        elif kills and not found.ok:
-            assert copies_alone(store, found.problems) <= kills, found.problems
-            store.verify(repair=True)
             found = store.verify()
         assert found.ok, found.problems
         acknowledged = [line for log in logs for line in log if line[0] == "done"]
@@ -237,18 +228,6 @@ def check(url: str, logs: list[list[list[Any]]], repair: bool = False, kills: in
         assert len(given) == len(set(given))
         for log in logs:
             orders_are_there(store, log)
-
-
-def copies_alone(store: Store, problems: Sequence[str]) -> int:
-    """Of how many orders views have something wrong, all of which hold values behind references."""
-    copying = {
-        name
-        for name, view in store.design.views.items()
-        if any("." in path for path in (*view.holds, *(part.path for part in view.parts)))
-    }
-    told = [re.fullmatch(r"(.+?): (?:wrong|missing|extra) entry \(.*?([0-9a-f-]{36})\)", each) for each in problems]
-    assert all(each is not None and each[1] in copying for each in told), problems
-    return len({each[2] for each in told if each is not None})
 
 
 def taken_by(line: list[Any], sku: str) -> int:

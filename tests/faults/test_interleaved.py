@@ -34,7 +34,5 @@ def test_writers_that_are_cut_off_leave_what_can_be_finished(harness: Harness) -
             writers = [market.steps(store, 100 * seed + number) for number in range(WRITERS + 1)]
             interleave(store, writers, EACH, seed, kills=0.01)
             store.settle()
-            if store._core.codec.atomic_edits is None:
-                store.verify(repair=True)
             found = store.verify()
             assert found.ok, (seed, found.problems)

@@ -46,6 +46,8 @@ class Pause:
 
 Round = Sequence[Request]
 Proc = Generator["Round | Pause", Sequence[Reply], T]
+Then = Callable[[], "Proc[None]"]
+"""What is done behind the edits of a request, as part of it; made anew for each attempt."""
 
 
 @dataclass(slots=True)
@@ -142,6 +144,15 @@ class Codec(ABC):
         """One request that does all of these atomically or none, as `write` does; refusals need not say which."""
         return self.write([*(edit for some in puts for edit in some.edits()), *edits])
 
+    def go_on(self, request: Request, then: Then) -> Request:
+        """The same write, which is not done before what `then` makes has run to its end (`goes_on`).
+
+        Its reads and writes are part of the same atomic step: they see what the write itself did, and nothing that
+        others do meanwhile. Whoever writes an entry that the write has edited, or checked, comes before all of it or
+        after. An error of ours that it raises is the reply, and nothing is done.
+        """
+        raise UnsupportedError("this engine's writes cannot go on reading")
+
     @abstractmethod
     def wrote(self, request: Request, reply: Reply) -> list[Row | None]: ...
 
@@ -162,6 +173,8 @@ class Codec(ABC):
 
     returns_together = True
     """Entries are returned by several edits at once; otherwise by a request of one edit alone, and by puts."""
+    goes_on = False
+    """A write can look at what is there, and write more, before it is done: see `go_on`."""
     atomic_edits: int | None = None
     """The most edits one request can do atomically; None: no limit."""
     rows_at_once = 200

@@ -1,4 +1,8 @@
-"""What is left to do behind a write: rows that began to copy meanwhile, and computed values read meanwhile."""
+"""What is left to do behind a write: rows that began to copy meanwhile, and computed values read meanwhile.
+
+Where the engine's writes can go on (`Codec.goes_on`), all of that is part of the write itself: nobody sees the one
+without the other, and whoever ends in between has done nothing. Elsewhere it comes after it, and intents remember it.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from keyplan.engines.base import Codec, Pause, Proc
+from keyplan.engines.base import Codec, Pause, Proc, Request
 from keyplan.errors import ConflictError
 from keyplan.model.model import Model
+from keyplan.plan.edits import Edit
 from keyplan.store.changes import Batch, ChangedMeanwhileError, RowChange, differing_columns, merged
 from keyplan.store.intents import Intents
 from keyplan.store.mutate import Mutator
+from keyplan.store.pump import Tally, counted
 from keyplan.store.rows import RowReader, World
 
 CATCH_UP_ATTEMPTS = 50
@@ -28,32 +34,82 @@ class Afterwards:
         self.reader = reader
         self.intents = intents
 
-    def catch_up(self, batch: Batch, now: datetime, others: Sequence[RowChange] = ()) -> Proc[None]:
-        """Rows that began to copy from a changed row while it was being changed are brought up to date.
-
-        All but those of `others`, which an intent was recorded for.
-        """
-        done = {(change.entity, change.key) for change in batch.changes}
-        watched = [
+    def watched(self, batch: Batch) -> list[RowChange]:
+        """The changed rows that somebody may have begun to copy from."""
+        return [
             change
             for change in batch.changes
             if not change.follows
             and not change.derived
             and not change.blind
             and not change.is_new
-            and not any(change is other for other in others)
             and any(watch.columns & differing_columns(change) for watch in self.mutator.places.watches[change.entity])
         ]
+
+    def along(self, request: Request, batch: Batch, now: datetime, tally: Tally) -> Request:
+        """The request of a batch, with what may be left to do as part of it, where the engine can do that and there is
+        something; `tally` then says how much that was, the last time that it was tried."""
+
+        def then() -> Proc[None]:
+            tally.rounds = tally.requests = 0
+            return counted(self.within(batch, now), tally)
+
+        is_needed = self.codec.goes_on and (batch.doubtful or self.watched(batch))
+        return self.codec.go_on(request, then) if is_needed else request
+
+    def is_late(self, batch: Batch) -> bool:
+        """Whether it is left to do when the write is done: always where writes cannot go on.
+
+        Where they can, only for a new row whose absence others could not check, because no entry is named by its key.
+        """
+        if not self.codec.goes_on:
+            return True
+        return any(change.old is None and self.mutator.places.exact(change.entity) is None for change in batch.changes)
+
+    def within(self, batch: Batch, now: datetime) -> Proc[None]:
+        """What is left to do, as part of the write: nobody who could be in the way is at work meanwhile."""
+        watched = self.watched(batch)
+        late = (yield from self.late(batch, watched, now)) if watched else []
+        if late:
+            again = yield from self.mutator.batch(late, now, watched)
+            yield from self.write(again.edits)
+        doubtful = batch.doubtful
+        for change in (
+            (yield from self.mutator.computed.again(doubtful, now, batch.changes[0].label)) if doubtful else ()
+        ):
+            again = yield from self.mutator.batch([change], now)
+            yield from self.write(again.edits)
+
+    def write(self, edits: Sequence[Edit]) -> Proc[None]:
+        if not edits:
+            return
+        (reply,) = yield [self.codec.write(edits)]
+        if isinstance(reply, ConflictError):
+            raise ChangedMeanwhileError("others keep changing the same rows; try again")
+        if isinstance(reply, Exception):
+            raise reply
+
+    def late(self, batch: Batch, watched: list[RowChange], now: datetime) -> Proc[list[RowChange]]:
+        """The rows that copy from changed ones, and were not found before."""
+        world = World(self.model, self.reader, now)
+        for change in watched:
+            world.changed[change.entity, change.key] = (change.old, change.new)
+        found = yield from self.mutator.followers(world, watched, done=batch.changes)
+        done = {(change.entity, change.key) for change in batch.changes}
+        return [replace(change, late=True) for change in found if (change.entity, change.key) not in done]
+
+    def catch_up(self, batch: Batch, now: datetime, others: Sequence[RowChange] = ()) -> Proc[None]:
+        """Rows that began to copy from a changed row while it was being changed are brought up to date.
+
+        All but those of `others`, which an intent was recorded for.
+        """
+        watched = [change for change in self.watched(batch) if not any(change is other for other in others)]
         if not watched:
             return
         for attempt in range(CATCH_UP_ATTEMPTS):
             if attempt:  # at first nobody else is thought to be at work, and the checks below say if somebody is
                 watched = yield from self.still_ours(watched, now)
-            world = World(self.model, self.reader, now)
-            for change in watched:
-                world.changed[change.entity, change.key] = (change.old, change.new)
-            found = yield from self.mutator.followers(world, watched, done=batch.changes)
-            late = [replace(change, late=True) for change in found if (change.entity, change.key) not in done]
+            late = yield from self.late(batch, watched, now)
             if not late:
                 return
             unchanged = [self.intents.unchanged(change) for change in watched]

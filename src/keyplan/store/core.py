@@ -35,7 +35,8 @@ class Executed:
     """What a call did: its steps in order, and what they came to."""
 
     steps: list[dict[str, Any]] = field(default_factory=list)
-    """Each with op (get, query, scan, write), view, requests and rows."""
+    """Each with op (get, query, scan, write), view, requests and rows; a write that has read within its transaction
+    says in how many rounds (`inside`)."""
     rounds: int = 0
     requests: int = 0
     rows: int = 0
@@ -117,7 +118,10 @@ class Core:
         tally = Tally()
         answer = yield from counted(patient(proc), tally)
         rows = sum(step["rows"] for step in trace)
-        return answer, Executed(trace, tally.rounds, tally.requests, rows)
+        within = [step for step in trace if "inside" in step]
+        rounds = tally.rounds + sum(step["inside"] for step in within)
+        requests = tally.requests + sum(step["requests"] - 1 for step in within)
+        return answer, Executed(trace, rounds, requests, rows)
 
     def settle(self) -> Proc[None]:
         """Finishes what others have left half done, and waits for engines that follow their writes by themselves."""

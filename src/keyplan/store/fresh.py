@@ -8,6 +8,7 @@ their conditions. A row that is not new after all makes the engine refuse the re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
@@ -18,7 +19,7 @@ from keyplan.plan.edits import Edit, Puts, Test
 from keyplan.plan.steps import Search
 from keyplan.plan.terms import plus
 from keyplan.plan.view import COUNT
-from keyplan.store.changes import RowChange, Work, merged
+from keyplan.store.changes import Batch, RowChange, Work, merged
 from keyplan.store.mutate import Mutator
 from keyplan.store.places import Place
 from keyplan.store.rows import Key, Row, World
@@ -96,6 +97,14 @@ class FreshRows:
         if not watching:
             return []
         return (yield from self.mutator.followers(world, self.changes(rows, label)))
+
+    def catch_up(
+        self, rows: Sequence[Row], label: str, now: datetime, copy: Callable[[Batch, datetime], Proc[None]]
+    ) -> Proc[None]:
+        """Has rows brought up to date that have come to refer to these while they were being written."""
+        found = yield from self.followers(rows, label, World(self.mutator.model, self.mutator.reader, now))
+        if found:
+            yield from copy(Batch([], self.changes(rows, label), {}), now)
 
     def changes(self, rows: Sequence[Row], label: str) -> list[RowChange]:
         """The same as the changes of single rows."""

@@ -308,14 +308,15 @@ def _create(loading: Loading, entity: str, rows: list[Row], now: datetime) -> Pr
     if following:
         return False
     request = yield from fresh.request(rows, world)
+    if core.codec.goes_on and fresh.watches:
+        request = core.codec.go_on(request, lambda: fresh.catch_up(rows, label, now, core.writer.afterwards.within))
     (reply,) = yield [request]
     if isinstance(reply, ConflictError | RangeError | UncertainError):
         return False  # upserts find out what is there, may be done twice, and say which row is to blame
     if isinstance(reply, Exception):
         raise reply if str(reply).startswith(label) else type(reply)(f"{label}: {reply}")
-    following = yield from fresh.followers(rows, label, World(core.model, core.reader, now))
-    if following:
-        yield from core.writer.afterwards.catch_up(Batch([], fresh.changes(rows, label), {}), now)
+    if core.writer.afterwards.is_late(Batch([], fresh.changes(rows, label), {})):
+        yield from fresh.catch_up(rows, label, now, core.writer.afterwards.catch_up)
     return True
 
 

@@ -32,7 +32,7 @@ from keyplan.store.guards import expired_owners, may_have_gone
 from keyplan.store.intents import Intents
 from keyplan.store.jobs import Change, Delete, Job, Put, Update, Written, key_values
 from keyplan.store.mutate import Mutator
-from keyplan.store.pump import gather
+from keyplan.store.pump import Tally, gather
 from keyplan.store.row_changes import RowChanges
 from keyplan.store.rows import Key, Row, RowReader
 
@@ -291,11 +291,11 @@ class Writer:
                 edits = [*self.told(batch, jobs), *intents]
             if waited >= WAITS:
                 edits[: len(batch.edits)] = self.without_waiting(batch, edits[: len(batch.edits)])
-            request = self.codec.write(edits)
+            inside = Tally()
+            request = self.afterwards.along(self.codec.write(edits), batch, now, inside)
             (reply,) = yield [request]
             if trace is not None:
-                views = ", ".join(dict.fromkeys(edit.view for edit in batch.edits))
-                trace.append({"op": "write", "view": views, "requests": 1, "rows": len(batch.edits)})
+                trace.append(traced(batch, inside))
             if not isinstance(reply, Exception):
                 rows = self.outcome(batch, self.codec.wrote(request, reply))
                 for change in pending:
@@ -303,11 +303,13 @@ class Writer:
                 done = {(change.entity, change.key) for change in batch.changes}
                 for change in late if not pending else ():
                     yield from self.intents.finish(change, now, done)
-                if not pending:
+                is_late = self.afterwards.is_late(batch)
+                if not pending and is_late:
                     yield from self.afterwards.catch_up(batch, now, late)
                 if copied is not None:
                     yield from self.intents.copies.confirm(copied, now)
-                yield from self.afterwards.look_again(batch, now)
+                if is_late:
+                    yield from self.afterwards.look_again(batch, now)
                 return rows
             if isinstance(reply, UncertainError):
                 if attempt >= UNCERTAIN_ATTEMPTS or not all(job.repeatable for job in jobs):
@@ -317,6 +319,10 @@ class Writer:
                 continue
             if not isinstance(reply, ConflictError):
                 raise named(reply, batch)
+            if isinstance(reply, ChangedMeanwhileError):  # what it had still to do could not be done
+                reading = True
+                yield Pause(random.random() * min(0.2, 0.002 * 2**attempt))
+                continue
             number = getattr(reply, "edit", 0)
             if number >= len(batch.edits) and intents:
                 yield from self.intents.finish_all(now)
@@ -472,6 +478,13 @@ def note(job: Job, written: set[tuple[str, Key]]) -> None:
     if place in written:
         raise ArgumentError(f"{job.label}: {job.name} is written twice in one call; leave one out")
     written.add(place)
+
+
+def traced(batch: Batch, inside: Tally) -> dict[str, Any]:
+    """A write as a step of what a call did."""
+    views = ", ".join(dict.fromkeys(edit.view for edit in batch.edits))
+    step: dict[str, Any] = {"op": "write", "view": views, "requests": 1 + inside.requests, "rows": len(batch.edits)}
+    return step | {"inside": inside.rounds} if inside.rounds else step
 
 
 def named(error: Exception, batch: Batch) -> Exception:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from keyplan.engines.base import SESSION, Request
+from keyplan.engines.base import SESSION, Pause, Proc, Request
 from keyplan.engines.mongodb.bulk import bulk
 from keyplan.engines.mongodb.calls import Calls, ended, pause, quietly
 from keyplan.engines.mongodb.faults import DUPLICATE, code_of, details_of, index_of
@@ -31,7 +31,7 @@ from keyplan.engines.mongodb.transport import (
 )
 from keyplan.engines.mongodb.values import ID, Document
 from keyplan.engines.mongodb.writes import BulkRequest, WriteRequest
-from keyplan.errors import ThrottledError
+from keyplan.errors import ConflictError, KeyplanError, ThrottledError
 
 ATTEMPTS = 8
 """How often a transaction that met with another one is tried again here, within a fraction of a second."""
@@ -60,14 +60,18 @@ def exchange(link: Link, request: Request) -> Calls:
 
 
 def _find(link: Link, request: Find) -> Calls:
-    session = None
-    if request.strong == SESSION:
-        collection, session = link.following(request.collection)
-    else:
-        collection = link.reading(request.collection, bool(request.strong))
+    if request.strong != SESSION:
+        return (yield from _found(link.reading(request.collection, bool(request.strong)), request, None))
+    collection, session = link.following(request.collection)
+    found = yield from _found(collection, request, session)
+    if found.cursor is None:  # otherwise the cursor needs it, and it ends with it
+        yield from ended(link, session)
+    return found
+
+
+def _found(collection: Any, request: Find, session: Any) -> Calls:
     if request.limit == 1 and request.sort is None and request.hint is None:
         document = yield lambda: collection.find_one(request.filter, request.projection, session=session)
-        yield from ended(link, session)
         return Found([] if document is None else [document])
     size = min(request.limit or request.chunk, request.chunk)
     cursor = collection.find(
@@ -79,10 +83,7 @@ def _find(link: Link, request: Find) -> Calls:
         batch_size=size,
         session=session,
     )
-    found = yield from _chunk(cursor, request.chunk)
-    if found.cursor is None:  # otherwise the cursor needs it, and it ends with it
-        yield from ended(link, session)
-    return found
+    return (yield from _chunk(cursor, request.chunk))
 
 
 def _chunk(cursor: Any, size: int) -> Calls:
@@ -145,6 +146,8 @@ def _write(link: Link, request: WriteRequest) -> Calls:
             if outcome is not None:
                 return outcome
             continue
+        except KeyplanError as error:  # of what is done behind the steps
+            return error
         except ERRORS as error:
             if _has_label(error, "TransientTransactionError") or code_of(error) == 112:
                 continue
@@ -196,6 +199,8 @@ def _transaction(link: Link, request: WriteRequest) -> Calls:
     try:
         yield lambda: session.start_transaction(ReadConcern("snapshot"), link.concern, ReadPreference.PRIMARY)
         replies = yield from _together(link, request.steps, session)
+        if request.then is not None:
+            yield from _going_on(link, request.then(), session)
         yield from _commit(session)
     except Exception:
         # Ends the transaction too. A generator that is thrown away cannot yield: then the driver does it.
@@ -203,6 +208,38 @@ def _transaction(link: Link, request: WriteRequest) -> Calls:
         raise
     yield from ended(link, session)
     return replies
+
+
+def _going_on(link: Link, proc: Proc[None], session: Any) -> Calls:
+    """Runs what is done behind the steps of a transaction, as part of it.
+
+    It sees what the steps did, and all that was there when the transaction began. Whoever has since changed a document
+    that the steps change, or check, meets with the transaction, which is then done again from the beginning.
+    """
+    try:
+        step = next(proc)
+        while True:
+            replies: list[Any] = []
+            for request in () if isinstance(step, Pause) else step:
+                if isinstance(request, WriteRequest):
+                    replies.append((yield from _part(link, request, session)))
+                elif isinstance(request, More):
+                    replies.append((yield from _chunk(request.cursor, request.chunk)))
+                else:
+                    replies.append((yield from _found(link.writing(request.collection), request, session)))
+            step = proc.send(replies)
+    except StopIteration:
+        return
+    finally:
+        proc.close()
+
+
+def _part(link: Link, request: WriteRequest, session: Any) -> Calls:
+    """A write as part of another one."""
+    try:
+        return (yield from _together(link, request.steps, session))
+    except _RefusedError:
+        return ConflictError(f"{link.where}: others keep changing the same rows; try again")
 
 
 def _together(link: Link, steps: Sequence[Step], session: Any) -> Calls:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keyplan.engines.base import Answer, Ask, Codec, Direct, Proc, Reader, Reply, Request, Row, Sighting, Span
+from keyplan.engines.base import Answer, Ask, Codec, Direct, Proc, Reader, Reply, Request, Row, Sighting, Span, Then
 from keyplan.engines.mongodb.elements import ElementReader
 from keyplan.engines.mongodb.embedded import EmbeddedReader
 from keyplan.engines.mongodb.family_reads import FamilyReader
@@ -226,6 +226,7 @@ class MongoCodec(Codec):
     """Turns searches and edits into requests, for one design."""
 
     atomic_edits = None
+    goes_on = True
 
     def __init__(self, model: Model, design: Design) -> None:
         self._model = model
@@ -272,6 +273,10 @@ class MongoCodec(Codec):
 
     def write(self, edits: Sequence[Edit]) -> Request:
         return self._writer.write(edits)
+
+    def go_on(self, request: Request, then: Then) -> Request:
+        request.then = then
+        return request
 
     def wrote(self, request: Request, reply: Reply) -> list[Row | None]:
         return self._writer.wrote(request, reply)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from keyplan.engines.base import Reply, Row
+from keyplan.engines.base import Reply, Row, Then
 from keyplan.engines.mongodb.conditions import (
     MOST_INT,
     alive,
@@ -53,14 +53,18 @@ class WriteRequest:
     writer: Writer
     careful: bool = False
     """Documents that were thought to be new may be there already."""
+    then: Then | None = None
+    """What is done behind the steps, before the commit."""
 
     @property
     def is_transaction(self) -> bool:
-        return len([step for step in self.steps if not step.cleans]) > 1
+        return self.then is not None or len([step for step in self.steps if not step.cleans]) > 1
 
     def again(self) -> WriteRequest:
         """The same, for documents that are there already."""
-        return self.writer.compose(self.edits, careful=True)
+        made = self.writer.compose(self.edits, careful=True)
+        made.then = self.then
+        return made
 
     def refusal(self, step: Step, document: Document | None) -> KeyplanError | None:
         """Why a step found nothing to do, by the document as it is now; None if it would succeed by now."""

@@ -27,7 +27,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, unquote
 
-from keyplan.engines.base import Reply, Request, Round
+from keyplan.engines.base import Pause, Reply, Request, Round
 from keyplan.engines.sqlite.limits import LEAST_VERSION
 from keyplan.engines.sqlite.pack import DESIGN_TABLE
 from keyplan.engines.sqlite.statements import CHANGED, FOUND, NOTHING
@@ -180,9 +180,9 @@ class SqlitePort:
 
     def _write(self, cursor: sqlite3.Cursor, request: Request) -> Reply:
         if isinstance(request, WriteRequest):
-            if len(request.steps) == 1 and not request.batches:
+            if request.is_single:
                 return self._steps(cursor, request)
-            return self._transaction(cursor, lambda: self._bulk(cursor, request) or self._steps(cursor, request))
+            return self._transaction(cursor, lambda: self._all(cursor, request))
         if isinstance(request, BulkRequest):
             return self._transaction(cursor, lambda: self._bulk(cursor, request))
         raise TypeError(f"not a request for sqlite: {request!r}")
@@ -201,6 +201,32 @@ class SqlitePort:
                 cursor.execute("ROLLBACK")
             raise
         return reply
+
+    def _all(self, cursor: sqlite3.Cursor, request: WriteRequest) -> Reply:
+        """All that a write does between the beginning of its transaction and the end."""
+        reply = self._bulk(cursor, request) or self._steps(cursor, request)
+        if request.then is None or isinstance(reply, Exception):
+            return reply
+        proc = request.then()
+        try:
+            step = next(proc)
+            while True:
+                if isinstance(step, Pause):  # nobody else can do anything meanwhile
+                    step = proc.send(())
+                    continue
+                step = proc.send([self._within(cursor, one) for one in step])
+        except StopIteration:
+            return reply
+        except KeyplanError as error:
+            return error
+        finally:
+            proc.close()
+
+    def _within(self, cursor: sqlite3.Cursor, request: Request) -> Reply:
+        """The reply to a read or a write that is part of another write."""
+        if request.__class__ is tuple:
+            return cursor.execute(request[0], request[1]).fetchall()
+        return self._bulk(cursor, request) or self._steps(cursor, request)
 
     def _steps(self, cursor: sqlite3.Cursor, request: WriteRequest) -> Reply:
         outcome: list[Any] = []

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from keyplan.engines.base import Answer, Ask, Codec, Direct, Reader, Reply, Request, Row, Span
+from keyplan.engines.base import Answer, Ask, Codec, Direct, Reader, Reply, Request, Row, Span, Then
 from keyplan.engines.sqlite import sql
 from keyplan.engines.sqlite.layout import Index, KeyPart, Table, layout, select_list
 from keyplan.engines.sqlite.limits import BATCH, BULK_ROWS, CHUNK, PARAMETERS
@@ -277,6 +277,7 @@ class SqliteCodec(Codec):
     """Turns searches and edits into SQL, for one design."""
 
     atomic_edits = None
+    goes_on = True
     rows_at_once = BULK_ROWS
 
     def __init__(self, model: Model, design: Design) -> None:
@@ -291,6 +292,10 @@ class SqliteCodec(Codec):
 
     def write_many(self, puts: Sequence[Puts], edits: Sequence[Edit]) -> Request:
         return self._writer.write_many(puts, edits)
+
+    def go_on(self, request: Request, then: Then) -> Request:
+        request.then = then
+        return request
 
     def wrote(self, request: Request, reply: Reply) -> list[Row | None]:
         return self._writer.wrote(request, reply)

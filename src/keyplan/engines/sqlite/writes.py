@@ -13,7 +13,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from keyplan.engines.base import Reply, Row
+from keyplan.engines.base import Reply, Row, Then
 from keyplan.engines.sqlite.layout import Layout, Table
 from keyplan.engines.sqlite.limits import BULK_ROWS
 from keyplan.engines.sqlite.statements import Raw, Template, delete_text, insert_text, shape_of, templates, upsert_text
@@ -46,6 +46,13 @@ class WriteRequest:
     returns: bool = False
     batches: Sequence[tuple[Table, str, list[Raw]]] = ()
     """Statements with the parameters of many rows, done before the steps."""
+    then: Then | None = None
+    """What is done behind the steps, before the commit."""
+
+    @property
+    def is_single(self) -> bool:
+        """Whether one statement does it all, which is a transaction by itself."""
+        return len(self.steps) == 1 and not self.batches and self.then is None
 
     def failed(self, step: Step) -> KeyplanError:
         """The error for a check that failed."""
