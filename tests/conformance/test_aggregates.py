@@ -187,3 +187,50 @@ def test_sums_by_day_over_ranges_of_days(both: Both) -> None:
             if pair.serves("earned"):
                 pair.same("earned", shop="a", low=at(low).date())
         pair.same("move", sid=sid, at=at(moment))
+
+
+EVENTS = """
+entities:
+  Room:
+    fields:
+      room: int, key
+      name: string(8), default 'x'
+      heard: count(events)
+      loudness: sum(events.loud)
+      last: max(events.at)
+  Event:
+    count: 500k
+    fields:
+      event: int, key
+      room: Room, as events, optional 90%
+      kind: enum(a 50%, b 50%)
+      loud: int, optional 90%
+      at: timestamp, optional 90%
+patterns:
+  room: { find: Room, where: "room = :room" }
+  event: { find: Event, where: "event = :event", with: [room.heard, room.last] }
+  ends: { from: Event, where: "kind = :kind", compute: { first: min(at), last: max(at) } }
+writes:
+  note: { upsert: Event }
+  forget: { delete: Event, where: "event = :event" }
+"""
+
+
+def test_several_aggregates_of_the_same_rows_agree_however_they_are_had(both: Both) -> None:
+    rows: list[tuple[str, dict[str, Any]]] = [("Room", {"room": n, "name": "xy"[n % 2]}) for n in range(4)]
+    for n in range(16):
+        given: dict[str, Any] = {"event": n, "kind": "ab"[n % 2], "room": n % 3 if n % 7 else None}
+        given |= {"loud": n * 5 % 11} if n % 5 else {}
+        given |= {"at": at(f"2052-05-{1 + n * 7 % 16:02}")} if n % 4 else {}
+        rows.append(("Event", given))
+    asked: list[tuple[str, dict[str, Any]]] = [
+        *(("room", {"room": n}) for n in (0, 1, 3, 9)),
+        *(("event", {"event": n}) for n in (0, 1, 2)),
+        *(("ends", {"kind": kind}) for kind in "ab"),
+    ]
+    changes: list[tuple[str, dict[str, Any]]] = [
+        ("note", {"event": 90, "room": 0, "kind": "a", "loud": 99, "at": at("2052-06-01")}),
+        ("note", {"event": 3, "room": 2, "kind": "b", "at": at("2052-04-01")}),
+        ("forget", {"event": 90}),
+    ]
+    both(EVENTS, rows).stays_right(changes, asked)

@@ -49,7 +49,7 @@ class Option:
     """One way to reach a goal."""
 
     kind: str
-    """search, measure, windows, fold, drive, then, intersect; of what a home has along: held or patched."""
+    """search, measure, windows, fold, apart, drive, then, intersect; of what a home has along: held or patched."""
     view: View | None
     cost: Cost
     requests: float

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from keyplan.design.apart import wholly_apart
 from keyplan.design.computed import asked_in_keys, is_keyable
 from keyplan.design.needs import (
     Need,
@@ -60,6 +61,7 @@ def _raised(model: Model, statistics: Statistics, need: Need) -> Iterator[Need]:
         last = extreme_row(model, need)
         if last is not None:
             yield last
+        yield from wholly_apart(model, need)
         return
     yield row_by_key(model, need.entity, need.wants, strong=need.strong)
     asked = {*need.wants, *(str(c.path) for c in need.given if not model.is_many(need.entity, c.path.roles))}

@@ -197,20 +197,15 @@ def dangling(model: Model, entity: str, role: str) -> Need:
 
 
 def computed_needs(model: Model, entity: str, columns: Iterable[str], strong: bool) -> list[tuple[list[str], Need]]:
-    """The aggregates behind computed columns, for the key of the row at hand.
-
-    Counts and sums over the same role are one need; a minimum or maximum is one of its own, because the first row in
-    its order answers it.
-    """
+    """The aggregates behind computed columns, for the key of the row at hand; those over the same role are one need."""
     here = model.entities[entity]
-    groups: dict[tuple[str, str], list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for column in sorted(columns):
         computed = here.columns[column].computed
         assert computed is not None
-        alone = column if computed.how in ("min", "max") else ""
-        groups.setdefault((computed.role, alone), []).append(column)
+        groups.setdefault(computed.role, []).append(column)
     found = []
-    for (name, _), together in groups.items():
+    for name, together in groups.items():
         step = here.roles[name]
         given = _links(step.columns, here.key)
         computes = []

@@ -11,7 +11,7 @@ from keyplan.engines.base import Kind
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
 from keyplan.model.pattern import Order, Outer, Path, Select
-from keyplan.plan.steps import Attach, Drive, Extend, Fold, Intersect, Node, Search, Then, Windows
+from keyplan.plan.steps import Attach, Beside, Drive, Extend, Fold, Intersect, Node, Search, Then, Windows
 from keyplan.plan.view import COUNT, View
 
 
@@ -43,6 +43,8 @@ class Nodes:
         if option.kind == "fold":
             assert need.fold is not None
             return Fold(self.node(option.subs[0].goal), need.fold.group, need.fold.compute)
+        if option.kind == "apart":
+            return Beside(tuple(self.node(part.goal) for part in option.subs))
         if option.kind == "windows":
             return self._windows(need, option)
         if option.kind == "measure":

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
+from keyplan.design.apart import told_apart
 from keyplan.design.computed import refusals
 from keyplan.design.extras import Extra
 from keyplan.design.forms import is_directory
@@ -136,6 +137,7 @@ class Options:
             if need.window is None:
                 self._windowed(goal, depth)
                 self._folded(goal, depth)
+                self._apart(goal, depth)
             return
         if need.buckets is not None:
             self._listed(goal)
@@ -439,6 +441,14 @@ class Options:
             return
         many = rows_found(self.statistics, rows)
         goal.options.append(Option("fold", None, Cost(), 0.0, many, subs=(Sub(child, "", "rows"),)))
+
+    def _apart(self, goal: Goal, depth: int) -> None:
+        """Aggregates over the same rows, some of them by themselves, all at once."""
+        for parts in told_apart(self.model, goal.need):
+            each = [self._goal(part, goal.times, goal.budget_ms, depth) for part in parts]
+            if all(one.options for one in each):
+                subs = tuple(Sub(one, "", "part", early=True) for one in each)
+                goal.options.append(Option("apart", None, Cost(), 0.0, 1.0, subs=subs))
 
 
 def _lying_in(views: Sequence[View]) -> dict[str, list[str]]:

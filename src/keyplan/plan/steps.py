@@ -12,6 +12,7 @@ A plan is a tree of these nodes:
     Then        rows that have a column, in its order, before those that lack it
     Windows     measures of whole stretches of time, and the rows of those that a range cuts
     Fold        groups and aggregates
+    Beside      aggregates over the same rows that are found apart
 
 Conditions inside a nested plan take values of the row it runs for through `Outer(path)`.
 """
@@ -158,7 +159,14 @@ class Fold:
     merged: bool = False
 
 
-Node = Search | Extend | Drive | Intersect | Then | Windows | Fold
+@dataclass(frozen=True)
+class Beside:
+    """Aggregates of one row each, without groups, put together to one row; all of them run in the same rounds."""
+
+    parts: tuple[Node, ...]
+
+
+Node = Search | Extend | Drive | Intersect | Then | Windows | Fold | Beside
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keyplan.plan.steps import Drive, Extend, Fold, Intersect, Node, Search, Then, Windows
+from keyplan.plan.steps import Beside, Drive, Extend, Fold, Intersect, Node, Search, Then, Windows
 
 
 def searches(node: Node) -> Iterator[Search]:
@@ -22,7 +22,7 @@ def searches(node: Node) -> Iterator[Search]:
         case Then(first=first, second=second):
             yield from searches(first)
             yield from searches(second)
-        case Intersect(parts=parts):
+        case Intersect(parts=parts) | Beside(parts=parts):
             for part in parts:
                 yield from searches(part)
         case Windows(whole=whole, edges=edges):

@@ -10,7 +10,6 @@ row. All requests that do not depend on each other go out in one round.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import ceil
 from typing import Any, Protocol
 
@@ -18,15 +17,11 @@ from keyplan.engines.base import Codec, Kind, Proc
 from keyplan.errors import DesignError
 from keyplan.model.model import Model
 from keyplan.model.pattern import Order, Outer
-from keyplan.model.types import Type
 from keyplan.plan.design import Design
-from keyplan.plan.gaps import from_gap_text
-from keyplan.plan.steps import Attach, Drive, Extend, Fold, Intersect, Node, Search, Then, Windows
-from keyplan.plan.view import COUNT
+from keyplan.plan.steps import Attach, Beside, Drive, Extend, Fold, Intersect, Node, Search, Then, Windows
+from keyplan.store.aggregates import BesideNode, FoldNode
 from keyplan.store.buckets import BucketsNode
 from keyplan.store.filter import Call, Row, compile_filter
-from keyplan.store.fold import compile_fold
-from keyplan.store.keys import group_type
 from keyplan.store.order import Position, by_key, position_of, sort_rows
 from keyplan.store.pump import gather
 from keyplan.store.search import MOST_AT_ONCE, SearchNode, distinct
@@ -88,6 +83,8 @@ class Executor:
         if isinstance(node, Windows):
             measures = self.design.views[node.whole.view].measures
             return WindowsNode(self.model, node, self.compile_search(node.whole), self.compile(node.edges), measures)
+        if isinstance(node, Beside):
+            return BesideNode([self.compile(part) for part in node.parts])
         return FoldNode(self, node)
 
     def compile_search(self, node: Search) -> SearchNode:
@@ -193,7 +190,7 @@ class _Attachment:
         self.free = self.plan.free
         self.early = attach.early
         self.beyond = attach.beyond
-        self.own = not attach.role and not attach.many and not isinstance(attach.plan, Fold)
+        self.own = not attach.role and not attach.many and not isinstance(attach.plan, Fold | Beside)
         """It brings the rest of the row itself."""
         self.push = self.limit if self.sorted else 1 if not self.many and self.plan.order else None
         prefix = attach.role + "." if attach.role else ""
@@ -447,58 +444,3 @@ class IntersectNode:
             rows = [dict(zip(self.key, key, strict=True)) for key in common]
             result.append(rows if limit is None else rows[:limit])
         return result
-
-
-class FoldNode:
-    """Groups and aggregates."""
-
-    def __init__(self, executor: Executor, node: Fold) -> None:
-        rows = node.rows
-        measures = None
-        self.gaps: dict[str, tuple[str, Type]] = {}
-        """Parts of groups that are kept as text: the part's name, the name of the value and its type."""
-        if node.merged:
-            groups = rows.whole if isinstance(rows, Windows) else rows
-            if not isinstance(groups, Search):
-                raise DesignError("the plan merges measures of something that is not a view")
-            view = executor.design.views[groups.view]
-            measures = view.measures
-            for part in view.parts:
-                if part.or_missing:
-                    plain = str(replace(part, or_missing=False))
-                    self.gaps[str(part)] = (plain, group_type(executor.model, view.entity, part))
-            takes = (path.removesuffix(" desc") for path in (*groups.takes, COUNT))
-            groups = replace(groups, takes=tuple(dict.fromkeys(takes)))
-            rows = replace(rows, whole=groups) if isinstance(rows, Windows) else groups
-        self.rows = executor.compile(rows)
-        self.limit = 1 if is_first(node, self.rows.order) else None
-        self.entity = self.rows.entity
-        self.order: tuple[Order, ...] = ()
-        self.provides = (*(one.name for one in node.group), *(one.name for one in node.compute))
-        self.free = self.rows.free
-        self.fold = compile_fold(node.group, node.compute, measures)
-
-    def many(
-        self,
-        call: Call,
-        outers: Sequence[Mapping[str, Any]],
-        after: Sequence[Position | None] | None = None,
-        limit: int | None = None,
-    ) -> Proc[list[list[Row]]]:
-        lists = yield from self.rows.many(call, outers, None, self.limit)
-        for name, (plain, type) in self.gaps.items():
-            for rows in lists:
-                for row in rows:
-                    if name in row:  # one that is read row by row has the value itself
-                        row[plain] = from_gap_text(type, row[name])
-        return [self.fold(rows) for rows in lists]
-
-
-def is_first(node: Fold, order: Sequence[Order]) -> bool:
-    """Whether the answer is a minimum or maximum that the first row in order holds."""
-    if node.group or node.merged or len(node.compute) != 1 or not order:
-        return False
-    (compute,) = node.compute
-    if compute.term is None or compute.term.path is None:
-        return False
-    return (compute.how, compute.term.path) == ("max" if order[0].descending else "min", order[0].path)

@@ -15,7 +15,7 @@ from keyplan.model.pattern import DEFAULT_PAGE, Order, Path, Pattern
 from keyplan.model.predicate import operand_value
 from keyplan.model.shape import plain_columns, shaper
 from keyplan.plan.design import Design
-from keyplan.plan.steps import Attach, Drive, Extend, Fold, Intersect, Node, Search, Then, Windows
+from keyplan.plan.steps import Attach, Beside, Drive, Extend, Fold, Intersect, Node, Search, Then, Windows
 from keyplan.store.cursor import Cursors
 from keyplan.store.execute import ROOT, Executor
 from keyplan.store.filter import Call, Row
@@ -220,7 +220,7 @@ def searches(node: Node) -> list[Search]:
         return [*searches(node.rows), *(one for add in node.adds for one in _attached(add))]
     if isinstance(node, Drive):
         return [*searches(node.outer), *searches(node.inner)]
-    if isinstance(node, Intersect):
+    if isinstance(node, Intersect | Beside):
         return [one for part in node.parts for one in searches(part)]
     if isinstance(node, Then):
         return [*searches(node.first), *searches(node.second)]

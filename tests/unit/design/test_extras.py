@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from keyplan.design import design, document
-from keyplan.engines import get_engine
+from keyplan.engines import BUILTIN, get_engine
+from keyplan.plan.steps import Beside, Fold
+from keyplan.plan.walk import searches
 from tests.unit.design.nouns import model_of
 
 AUCTIONS = """
@@ -95,3 +97,60 @@ def test_the_first_of_many_children_are_not_cut_from_a_collection_that_is_read_w
     found = plan(BOOK_PAGE, writes, "page", BOOKS.replace("MOST", most))
     assert found["round_trips"] == 1
     assert sum(step["requests"] for step in found["steps"] if "requests" in step) == requests
+
+
+VERSIONS = """
+Doc:
+  count: 1M
+  fields:
+    doc: uuid, key
+    title: string(40)
+    last_version: max(versions.n)
+    first_saved: min(versions.at)
+    version_count: count(versions)
+    all_bytes: sum(versions.bytes)
+Version:
+  count: 20M
+  key: [doc, n]
+  ttl: 90d
+  fields:
+    doc: Doc, as versions
+    n: int
+    bytes: int
+    at: timestamp, now
+"""
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_one_read_of_the_children_serves_all_that_is_computed_of_them(engine: str) -> None:
+    """Rows that expire cannot be counted beforehand, so that they are read: once for all four."""
+    patterns = 'doc: { find: Doc, where: "doc = :d", rate: 200/s }'
+    found = design(model_of(VERSIONS, patterns, "save: { create: Version, rate: 20/s }"), get_engine(engine))
+    assert [found.views[one.view].entity for one in searches(found.plans["doc"].node)] == ["Doc", "Version"]
+    assert found.plans["doc"].figures.requests == 2
+
+
+EVENTS = """
+Room: { count: 10k, fields: { room: "uuid, key", name: string(20) } }
+Event:
+  count: 50M
+  fields:
+    event: uuid, key
+    room: Room, as events
+    kind: string(8), distinct 5
+    at: timestamp, now
+"""
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_a_count_is_kept_and_the_last_one_looked_up_where_that_is_cheaper_than_reading_all(engine: str) -> None:
+    """The greatest of such a group is not kept, but it is the last of a key; a thousand rows need not be read."""
+    patterns = """
+    summary: { from: Event, where: "room = :r and kind = :k", compute: { n: count(), last: max(at) }, rate: 500/s }
+    """
+    found = design(model_of(EVENTS, patterns, "note: { create: Event, rate: 5/s }"), get_engine(engine))
+    node = found.plans["summary"].node
+    assert isinstance(node, Beside)
+    assert all(isinstance(part, Fold) for part in node.parts)
+    assert found.plans["summary"].figures.trips == 1
+    assert found.plans["summary"].figures.requests == 2
