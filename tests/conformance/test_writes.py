@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from keyplan.engines import get_engine
+from keyplan.errors import RangeError
+from keyplan.store.places import find_places
 from tests.conformance.conftest import Both
 from tests.conformance.pair import NOON, Pair
 
@@ -461,3 +464,94 @@ def test_a_row_that_is_replaced_is_nothing_to_copy_from(both: Both) -> None:
     pair.load([("User", {"id": 1, "tier": "new", "boss": 1}), ("User", {"id": 2, "boss": 1}), ("User", {"id": 1})])
     pair.same("user", id=1)
     assert pair.same("user", id=2)["boss_tier"] == "new"
+
+
+COUNTERS = """
+entities:
+  Plain: { fields: { id: "string(4), key", n: "int, default 0", m: int, label: "string(4), default 'a'" } }
+  Sparse:
+    fields:
+      id: string(4), key
+      n: int, optional 50%
+      d: decimal(2), optional 50%
+      by: string(4), optional 50%
+  Rich:
+    key: [page, day]
+    ttl: 2d
+    fields:
+      page: string(4)
+      day: date
+      hits: int, default 100
+      paid: decimal(2), default 0.5
+      made: timestamp, now
+      seen: timestamp, optional 50%
+      tags: set(string(4), avg 1)
+      note: string(8), optional 10%
+  Indexed: { fields: { id: "string(4), key", n: int, day: date } }
+patterns:
+  plain: { find: Plain, where: "id = :id" }
+  sparse: { find: Sparse, where: "id = :id" }
+  rich: { find: Rich, where: "page = :page and day = :day" }
+  riches: { find: Rich, where: "page = :page", order: day desc, page: 3 }
+  of_day: { find: Indexed, where: "day = :day", order: id, page: 3 }
+writes:
+  hit: { upsert: Plain, add: { n: ":n", m: 1 }, return: [n, m, label] }
+  label: { upsert: Plain, set: [label], add: { m: ":m" } }
+  more: { upsert: Sparse, add: [n, d], return: [n, d, by] }
+  by: { upsert: Sparse, set: [by] }
+  clear: { update: Sparse, set: { n: null, d: null }, where: "id = :id" }
+  view:
+    upsert: Rich
+    set: { seen: now }
+    add: [hits, paid]
+    return: [hits, paid, made, seen, tags]
+  tag: { upsert: Rich, set: [tags, note] }
+  drop: { delete: Rich, where: "page = :page and day = :day" }
+  move: { upsert: Indexed, set: [day], add: [n] }
+transactions:
+  both: [hit, more]
+"""
+
+
+def test_an_upsert_that_the_engine_does_by_itself_means_the_same(both: Both) -> None:
+    pair = both(COUNTERS, [("Sparse", {"id": "b", "by": "x"}), ("Plain", {"id": "b", "m": 2**63 - 2, "label": "z"})])
+    days = date(2052, 5, 1), date(2052, 5, 2)
+    for ident in "abab":
+        pair.same("more", id=ident, n=3, d="1.10")
+        pair.same("by", id=ident, by=ident)
+        pair.same("label", id=ident + "2", label="q", m=5)
+        pair.same("both", hit={"id": "c", "n": 1}, more={"id": ident + "3", "n": 1, "d": 0})
+        pair.same("clear", id="b")
+        pair.same("move", id=ident, n=1, day=days["ab".index(ident)])
+        for day in days:
+            pair.same("view", page=ident, day=day, hits=1, paid="0.25")
+            pair.same("tag", page=ident, day=day, tags=[ident], note=None)
+        pair.clock.advance(hours=20)
+    pair.same("hit", id="b", n=1)
+    for n in (2**63 - 1, -(2**63)):
+        with pytest.raises(RangeError):
+            pair.same("hit", id="b", n=n)
+    with pytest.raises(RangeError):
+        pair.same("view", page="a", day=days[0], hits=2**63 - 1, paid=0)
+    with pytest.raises(RangeError):
+        pair.same("view", page="z", day=days[0], hits=2**63 - 50, paid=0)
+    pair.same("drop", page="a", day=days[0])
+    pair.same("view", page="a", day=days[0], hits=-(2**63), paid="-0.5")
+    for ident in ("a", "b", "c", "a2", "b3", "z"):
+        pair.same("plain", id=ident)
+        pair.same("sparse", id=ident)
+    for page in "abz":
+        pair.same("riches", page=page)
+        pair.same("rich", page=page, day=days[0])
+    pair.agrees([("of_day", {"day": day}) for day in days])
+    pair.clock.advance(days=3)
+    pair.same("view", page="b", day=days[0], hits=7, paid=1)
+    pair.same("riches", page="b")
+
+
+def test_upserts_are_left_to_the_engine(both: Both, size: str) -> None:
+    """Otherwise the test above would say little."""
+    pair = both(COUNTERS)
+    design = pair.store.design
+    if size != "packed":
+        assert {"hit", "more", "view"} <= find_places(pair.model, design, get_engine(design.engine).kinds).made

@@ -17,6 +17,7 @@ from keyplan.design.needs import Need, dangling, dependents, is_generated, whole
 from keyplan.design.statistics import Statistics
 from keyplan.design.subsets import chance_of_refill, refill_need
 from keyplan.engines.base import Kind, composed_keys
+from keyplan.engines.upserts import is_told_apart, needs_row
 from keyplan.engines.work import CostModel
 from keyplan.model.entity import EXPIRES, Role
 from keyplan.model.model import Model, path_of
@@ -100,8 +101,9 @@ class WriteCalls:
         self.statistics = statistics
         self.costs = costs
         self.lookup = lookup
+        self.kinds = kinds
         self.kept: dict[str, list[Kept]] = {name: [] for name in model.entities}
-        named = list(views)
+        self.views = named = list(views)
         for view in named:
             # Rows that point at nothing come and go with what others read anyway.
             if not kinds[view.kind].kept_by_engine and dangling_role(model, view) is None:
@@ -243,12 +245,15 @@ class WriteCalls:
         kept = self.kept[of.entity]
         if write.kind == "create":
             return False
-        if write.kind == "change" or (write.kind == "delete" and write.children):
+        if write.kind == "delete" and write.children:
             return True
         returned = write.returns and not self.costs.returns_together
         changing = [one for one in kept if write.kind != "update" or self._touches(one, self._columns(write))]
         if returned and sum(one.many for one in changing if not one.groups) > 1:
             return True
+        if write.kind == "change":
+            blind = is_told_apart(self.model, write)
+            return not blind or any(needs_row(self.model, self.kinds, write, view) for view in self.views)
         if write.kind == "update":
             columns = self._columns(write)
             if any(some & columns for some in self.watches[of.entity].values()):

@@ -27,6 +27,7 @@ from keyplan.design.needs import (
 )
 from keyplan.design.statistics import Statistics
 from keyplan.design.subsets import refill_needs
+from keyplan.engines.upserts import is_told_apart
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Path
 from keyplan.model.write import Children, Write
@@ -124,7 +125,7 @@ def write_lookups(model: Model, statistics: Statistics, write: Write) -> list[tu
         found.append(
             ("find", Need(write.entity, write.where, wanted(model, write.entity, here.stored), strong=True), 1.0)
         )
-    elif write.kind == "change":
+    elif write.kind == "change" and not is_told_apart(model, write):
         found.append(("old", whole_row(model, write.entity), 1.0))
 
     def walk(entity: str, children: Children, times: float) -> None:

@@ -6,11 +6,14 @@ rows that it counts come and go. What has to be read for that becomes a *demand*
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from keyplan.design.fan_out import FanOut
 from keyplan.design.own_rows import OwnRows
 from keyplan.design.recomputed import Recomputed
-from keyplan.design.upkeep import Effect, Upkeep
-from keyplan.engines.work import ViewFacts
+from keyplan.design.upkeep import Demand, Effect, Upkeep
+from keyplan.engines.upserts import is_told_apart, needs_row
+from keyplan.engines.work import Cost, TouchWork, ViewFacts
 from keyplan.model.entity import EXPIRES
 from keyplan.model.write import Children, Write
 from keyplan.plan.view import View
@@ -73,4 +76,11 @@ class Maintenance(OwnRows, FanOut, Recomputed):
             fan = self._look_back if effect.kind == "create" else self._fan_out
             found.extend(fan(write, effect, view, facts))
             found.extend(self._recomputed(write, effect, view, facts))
+        found.extend(self._not_by_the_engine(write, view, facts))
         return found
+
+    def _not_by_the_engine(self, write: Write, view: View, facts: ViewFacts) -> Iterator[Upkeep]:
+        """The row as it was, where an upsert with `set` or `add` could be left to the engine but for this view."""
+        if is_told_apart(self.model, write) and needs_row(self.model, self.kinds, write, view):
+            demand = Demand(write.name, "old", write.entity, self._whole_row(write.entity))
+            yield Upkeep(TouchWork(view, facts), Cost(), 0.0, demands=(demand,))

@@ -52,6 +52,9 @@ class Edit:
     """The entry after the edit (delete: before it) is wanted in the outcome."""
     row: int = 0
     """The number of the row change it belongs to, for error messages."""
+    fresh: Mapping[str, object] | None = None
+    """patch: the whole entry, before what is added, that is made where there is none. One that is there keeps all of
+    its values but those of `values` and `adds`; with `alive_at`, one that has expired is a refusal."""
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,8 @@ class RowChange:
     """The old row was not read: `old` holds the key alone, and only `sets` and `adds` are known to change."""
     sets: Mapping[str, Any] = field(default_factory=dict)
     adds: Mapping[str, Any] = field(default_factory=dict)
+    fresh: Row | None = None
+    """blind: the row, before what is added, that the engine makes where there is none."""
     tests: tuple[Test, ...] = ()
     """Conditions of the write itself, on the home's entry."""
     expect: str = "any"

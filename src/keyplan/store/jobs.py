@@ -275,6 +275,33 @@ class Change(Written):
         )
         return self.fresh
 
+    def blind(self, mutator: Mutator) -> RowChange | None:
+        """What the engine does by itself: it adds to the row that is there, or makes one and adds to that."""
+        if self.write.name not in mutator.places.made:
+            return None
+        fresh, sets = dict(self.make().values), self.set_values()
+        ttl = self.entity.ttl
+        if ttl is not None:
+            fresh[EXPIRES] = expiry(self.entity, fresh, self.call.now)
+            sets |= {EXPIRES: fresh[EXPIRES]} if ttl.since in sets else {}
+        try:
+            self.added(fresh)
+        except RangeError:
+            return None  # there may be a row in which the sum is in range
+        row = dict(zip(self.entity.key, self.key, strict=True))
+        return RowChange(
+            self.entity.name,
+            self.key,
+            row,
+            row,
+            self.label,
+            blind=True,
+            sets=sets,
+            adds=self.deltas(),
+            fresh=fresh,
+            returning=self.returning,
+        )
+
     def change(self, old: Row | None) -> RowChange | None:
         if old is not None:
             new = {**old, **self.set_values()}

@@ -256,6 +256,7 @@ class Mutator:
             if change.old is None
             or change.new is None
             or change.follows
+            or change.fresh is not None
             or place.own & differing
             or (change.recopied and place.copies)
         ]
@@ -366,10 +367,11 @@ class Mutator:
             # A sum that nothing else depends on is left to the engine, so that concurrent ones do not collide.
             adds = {path: value for path, value in change.adds.items() if path in values and self.is_free(change, path)}
             values = {path: value for path, value in values.items() if path not in adds}
-        if not values and not adds:
+        fresh = place.entry(change.fresh) if change.fresh is not None else None
+        if not values and not adds and fresh is None:
             return None
         whole = {**entry, **values} if place.composing & (values.keys() | adds.keys()) else None
-        return Edit(place.view.name, "patch", (), place.at, values, adds, whole)
+        return Edit(place.view.name, "patch", (), place.at, values, adds, whole, fresh=fresh)
 
     def is_free(self, change: RowChange, column: str) -> bool:
         """Whether no key, copy or measure depends on a column, and no entry that holds it moves."""
@@ -421,7 +423,7 @@ class Mutator:
             edit,
             expect=change.expect,
             tests=(*own, *change.tests),
-            alive_at=now if change.expect != "any" else None,
+            alive_at=now if change.expect != "any" or edit.fresh is not None else None,
             returning=change.returning and (edit.do == "patch" or change.new is None),
         )
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from keyplan.engines.base import Kind, composed_keys
+from keyplan.engines.upserts import is_told_apart, needs_row
 from keyplan.errors import DesignError
 from keyplan.model.changing import changing_columns
 from keyplan.model.entity import Role
@@ -154,6 +155,8 @@ class Places:
     """Per entity: the computed columns that its home holds."""
     feeds: dict[str, list[Kept]] = field(default_factory=dict)
     """Per entity: the computed columns of other rows that its rows change."""
+    made: frozenset[str] = frozenset()
+    """The upserts with `set` or `add` that are left to the engine, whether there is a row or not."""
 
     def carried(self, entity: str) -> tuple[str, ...]:
         """What a home holds besides the stored columns because something is worked out from it at a write."""
@@ -193,6 +196,12 @@ def find_places(model: Model, design: Design, kinds: Mapping[str, Kind]) -> Plac
         _watch(model, entity, found, places)
         _mark(model, entity, found, places)
         _keep(model, entity, found, places)
+    views = design.views.values()
+    places.made = frozenset(
+        name
+        for name, write in model.writes.items()
+        if is_told_apart(model, write) and not any(needs_row(model, kinds, write, view) for view in views)
+    )
     return places
 
 

@@ -128,7 +128,7 @@ def _beyond(edit: Edit, place: Place, entry: Row) -> str | None:
 
 def _is_lenient(edit: Edit) -> bool:
     """A patch of whatever is there: an absent item is not made."""
-    return edit.do == "patch" and edit.expect == "any" and not edit.tests
+    return edit.do == "patch" and edit.expect == "any" and not edit.tests and edit.fresh is None
 
 
 class Writer:
@@ -282,11 +282,24 @@ def _patch(place: Place, edit: Edit, use: Expression, body: dict[str, Any], term
         if path == EXPIRES:
             moment: Any = value
             assign(TTL, None if moment is None else {"N": str(expiry_seconds(moment))})
+    fresh = edit.fresh or {}
     changed = edit.values.keys() | edit.adds.keys()
-    known = {**(edit.entry or {}), **edit.values}
+    for path, value in fresh.items():
+        # What a row that is there may lack is not filled in, so that this is of new ones only.
+        slot = place.slots[path]
+        encoded = slot.encode(value) if path not in changed else None
+        if encoded is not None:
+            made = [(slot.attribute, encoded)]
+            if path == EXPIRES:
+                moment = value
+                made.append((TTL, {"N": str(expiry_seconds(moment))}))
+            for attribute, new in made:
+                name = use.name(attribute)
+                sets.append(f"{name} = if_not_exists({name}, {use.value(new)})")
+    known = {**(edit.entry or {}), **fresh, **edit.values}
     keys: dict[str, dict[str, Any] | None] = {}
     for index in place.indexes:
-        if index.paths & changed:
+        if index.paths & changed or edit.fresh is not None:
             # Views that share an index have the same attributes, and a row is in one of them at most.
             keys = dict.fromkeys(index.attributes) | keys | (_composed(place, index, known) or {})
     for attribute, composed in keys.items():
@@ -294,7 +307,8 @@ def _patch(place: Place, edit: Edit, use: Expression, body: dict[str, Any], term
     for path, amount in edit.adds.items():
         slot = place.slots[path]
         name = use.name(slot.attribute)
-        sets.append(f"{name} = if_not_exists({name}, {use.value({'N': '0'})}) + {use.value(_number(slot, amount))}")
+        start = slot.encode(fresh.get(path)) or {"N": "0"}
+        sets.append(f"{name} = if_not_exists({name}, {use.value(start)}) + {use.value(_number(slot, amount))}")
         if not slot.total:
             terms += _guard(slot, name, amount, use)
     actions = ([f"SET {', '.join(sets)}"] if sets else []) + ([f"REMOVE {', '.join(removes)}"] if removes else [])
@@ -362,7 +376,8 @@ def _expectations(place: Place, edit: Edit, use: Expression) -> list[str]:
         return [f"(attribute_not_exists({PK}) OR {use.name(EXPIRES)} <= {use.value(moment)})"]
     terms = []
     if edit.expect == "present" or edit.tests or edit.do in ("patch", "check"):
-        terms.append(f"attribute_exists({PK})")
+        if edit.fresh is None:
+            terms.append(f"attribute_exists({PK})")
         if moment is not None:
             name = use.name(EXPIRES)
             terms.append(f"(attribute_not_exists({name}) OR {name} > {use.value(moment)})")

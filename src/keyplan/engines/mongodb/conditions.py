@@ -191,6 +191,8 @@ def verdict(place: Place, edit: Edit, number: int, entry: dict[str, Any] | None)
         return conflict(number, f"{row} {what}")
     if entry is None:
         return None
+    if edit.fresh is not None and gone:
+        return conflict(number, f"{row} has expired; make another one")
     if not all(test_holds(place, test, entry) for test in edit.tests):
         return conflict(number, f"{row} is missing, or the condition of the write does not hold; read it again")
     for path, amount in edit.adds.items():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 from keyplan.engines.base import Reply, Row, Then
@@ -80,6 +81,7 @@ class WriteRequest:
         return all(
             self.edits[number].expect == "any"
             and not self.edits[number].tests
+            and self.edits[number].fresh is None
             and self.writer.entry(self.places[number], self.edits[number], document) is None
             for number in step.edits
         )
@@ -272,10 +274,28 @@ class Writer:
                 guards = [{"$expr": float_guard(slot, amount, "$")}]  # type: ignore[arg-type]
             step.must = step.must or bool(guards)
             step.conditions += guards
+        if edit.fresh is not None:
+            self._make(place, edit, step, sets, unsets, sums)
+            return
         if wide:
             step.body = _pipeline(sets, unsets, sums)
             return
         bodies = {"$set": sets, "$unset": unsets, "$inc": sums, "$min": others["min"], "$max": others["max"]}
+        step.body = {name: body for name, body in bodies.items() if body} or TOUCH
+
+    def _make(self, place: Place, edit: Edit, step: Step, sets: Document, unsets: Document, sums: Document) -> None:
+        """A patch of the document that is there, or else a new one: where one is there that the filter does not find,
+        the insert that is then tried is in its way, and refused."""
+        assert edit.fresh is not None
+        step.upsert, step.must = True, False
+        whole = self._code(place).fields(edit.fresh)
+        new = {name: value for name, value in whole.items() if not (name in sets or name in unsets or name in sums)}
+        starts = {name: whole[name] for name in sums if whole.get(name)}
+        wide = any(isinstance(amount, int) and abs(amount) > MOST_INT for amount in sums.values())
+        if starts or wide:
+            step.body = _pipeline(sets, unsets, sums, starts, new)
+            return
+        bodies = {"$set": sets, "$unset": unsets, "$inc": sums, "$setOnInsert": new}
         step.body = {name: body for name, body in bodies.items() if body} or TOUCH
 
     def _add(self, place: Place, edit: Edit, step: Step) -> None:
@@ -405,13 +425,22 @@ def _packed(collection: str, family: PackedFamily, groups: Sequence[list[One]]) 
     return requests
 
 
-def _pipeline(sets: Document, unsets: Document, sums: Document) -> list[Document]:
-    """An update whose amount is beyond 64 bits, though the sum is not."""
+def _pipeline(
+    sets: Document,
+    unsets: Document,
+    sums: Document,
+    starts: Mapping[str, Any] = MappingProxyType({}),
+    new: Mapping[str, Any] = MappingProxyType({}),
+) -> list[Document]:
+    """An update whose amount is beyond 64 bits, though the sum is not, or that begins a sum at another value than 0;
+    what is `new` is set where there is nothing."""
     wide = {
-        name: {"$toLong": {"$add": [{"$ifNull": [f"${name}", 0]}, Decimal(amount)]}}
+        name: {"$toLong": {"$add": [{"$ifNull": [f"${name}", starts.get(name, 0)]}, Decimal(amount)]}}
         if isinstance(amount, int)
-        else {"$add": [{"$ifNull": [f"${name}", 0]}, amount]}
+        else {"$add": [{"$ifNull": [f"${name}", starts.get(name, 0)]}, amount]}
         for name, amount in sums.items()
     }
-    stages: list[Document] = [{"$set": {**{name: {"$literal": value} for name, value in sets.items()}, **wide}}]
+    fresh = {name: {"$ifNull": [f"${name}", {"$literal": value}]} for name, value in new.items()}
+    values = {name: {"$literal": value} for name, value in sets.items()}
+    stages: list[Document] = [{"$set": {**fresh, **values, **wide}}]
     return [*stages, {"$unset": list(unsets)}] if unsets else stages

@@ -95,7 +95,7 @@ class SqliteEngine(Engine):
     def edit_words(self, model: Model, design: Design, write: Write, touch: Touch) -> str:
         from keyplan.engines.sqlite.edit_words import edit_words
 
-        return edit_words(model, design, touch)
+        return edit_words(model, design, write, touch)
 
     def words(self, model: Model, design: Design, search: Search, first: int | None = None) -> str:
         from keyplan.engines.sqlite.words import words

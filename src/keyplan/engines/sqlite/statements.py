@@ -14,7 +14,7 @@ from keyplan.engines.sqlite.values import Slot, element_json, encoder, entry_enc
 from keyplan.errors import UnsupportedError
 from keyplan.model.entity import EXPIRES
 from keyplan.model.types import Type
-from keyplan.model.values import truncated_type
+from keyplan.model.values import add, truncated_type
 from keyplan.plan.edits import Edit, Test
 
 NOTHING, CHANGED, FOUND, NOT_FOUND = range(4)
@@ -46,7 +46,7 @@ def shape_of(edit: Edit) -> tuple[Any, ...]:
     if edit.tests:
         tests = tuple(_test_shape(test) for test in edit.tests)
     named = () if edit.do == "put" else tuple(edit.values)
-    known = edit.entry is not None
+    known = (edit.entry is not None, edit.fresh is not None)
     return edit.view, edit.do, named, adds, edit.expect, tests, edit.alive_at is not None, edit.returning, known
 
 
@@ -218,6 +218,41 @@ def _clear(table: Table, index: Index, paths: list[str]) -> Template:
 def _patch(table: Table, edit: Edit) -> list[Template]:
     if edit.expect == "absent":
         raise UnsupportedError("sqlite: an entry that must be absent cannot be patched")
+    if edit.fresh is not None:
+        return [_made(table, edit)]
+    changes, pieces = _changes(table, edit)
+    if not changes:  # nothing but conditions: the entry is written back as it is
+        first = table.column(next(iter(table.slots)))
+        changes = [f"{first} = {first}"]
+    terms, values = _conditions(table, edit)
+    text = f"UPDATE {table.quoted} SET {', '.join(changes)} WHERE {sql.conjunction(terms)}{_returning(table, edit)}"
+    made = Template(text, _joined([*pieces, *values]), _needed(edit), edit.returning)
+    return [*_clearing(table, edit), made]
+
+
+def _made(table: Table, edit: Edit) -> Template:
+    """A patch of the entry that is there, or else a whole one."""
+    encode = entry_encoder(table.entry, {part.path: place for place, part in enumerate(table.parts)})
+
+    def whole(edit: Edit) -> Raw:
+        fresh = edit.fresh or {}
+        sums = {path: add(table.slots[path].type, fresh.get(path), by) for path, by in edit.adds.items()}
+        return encode(edit.key, {**fresh, **sums})
+
+    changes, pieces = _changes(table, edit)
+    first = table.column(next(iter(table.slots)))
+    text = f"{insert_text(table)} ON CONFLICT ({key_columns(table, directed=False)}) DO UPDATE SET "
+    text += ", ".join(changes) or f"{first} = {first}"
+    check = NOTHING
+    if edit.alive_at is not None and table.expires:
+        column = f"{table.quoted}.{table.column(EXPIRES)}"
+        text += f" WHERE ({column} IS NULL OR {column} > ?)"
+        pieces, check = [*pieces, _moment], CHANGED
+    return Template(text + _returning(table, edit), _joined([whole, *pieces]), check, edit.returning)
+
+
+def _changes(table: Table, edit: Edit) -> tuple[list[str], list[Values]]:
+    """What a patch sets, and the values for it."""
     changes: list[str] = []
     pieces: list[Values] = []
     if edit.values:
@@ -230,13 +265,7 @@ def _patch(table: Table, edit: Edit) -> list[Template]:
         plus = " + 1" if amount == _BEYOND else ""
         changes.append(f"{column} = {_sum(table.slots[path], column, '?')}{plus}")
         pieces.append(_amount(table.slots[path], path))
-    if not changes:  # nothing but conditions: the entry is written back as it is
-        first = table.column(next(iter(table.slots)))
-        changes = [f"{first} = {first}"]
-    terms, values = _conditions(table, edit)
-    text = f"UPDATE {table.quoted} SET {', '.join(changes)} WHERE {sql.conjunction(terms)}{_returning(table, edit)}"
-    made = Template(text, _joined([*pieces, *values]), _needed(edit), edit.returning)
-    return [*_clearing(table, edit), made]
+    return changes, pieces
 
 
 def _sum(slot: Slot, column: str, more: str) -> str:
