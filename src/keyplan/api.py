@@ -6,13 +6,15 @@ Each imports the layers that it joins: who designs waits for no store, and who r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from keyplan.engines import engine_for_url, get_engine
+from keyplan.engines.base import Change
 from keyplan.engines.calibration import Calibration
-from keyplan.errors import ArgumentError, DesignError
+from keyplan.errors import ArgumentError, DesignError, KeyplanError, trouble_with
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
 from keyplan.plan.lockfile import lock_file, lock_text, locked_text, read_lock
@@ -74,9 +76,7 @@ def save_lock(model: Model, design: Design) -> Path:
     path = lock_file(model, get_engine(design.engine).name)
     if path is None:
         raise DesignError(f"{model.file or model.name}: a lock file stands beside its model; put the model in a file")
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(lock_text(model, design), encoding="utf-8")
-    return partial.replace(path)
+    return _written(path, lock_text(model, design), DesignError)
 
 
 def load_lock(model: Model, engine: str, *, stale: bool = False) -> Design | None:
@@ -102,7 +102,7 @@ def apply(
     """Makes a server hold a design and records it there; returns what was done, or with `dry` what would be.
 
     The design is the one given, else that of the lock file, else the cheapest. Steps that destroy data begin with
-    `destroys:`, and are refused unless `destroy` is set.
+    `destroys:`, and are refused unless `destroy` is set. What is found there and left as it is begins with `leaves:`.
     """
     from keyplan.store import apply as steps
     from keyplan.store.naming import naming
@@ -123,7 +123,13 @@ def apply(
                     found = run(patient(steps.apply(model, engine, chosen, destroy=destroy, progress=progress)), port)
         finally:
             port.close()
-    return [f"destroys: {change.summary}" if change.destructive else change.summary for change in found.changes]
+    return [_said(change) for change in found.changes]
+
+
+def _said(change: Change) -> str:
+    """A step of `apply` in one line."""
+    mark = "destroys: " if change.destructive else "leaves: " if change.only_said else ""
+    return mark + change.summary
 
 
 def calibrate(url: str, *, progress: Callable[[float], None] | None = None) -> Calibration:
@@ -146,6 +152,16 @@ def save_calibration(model: Model, found: Calibration) -> Path:
             f"{model.file or model.name}: a calibration stands beside its model; put the model in a file"
         )
     path = Path(model.file).with_suffix(f".{found.engine}.calibration.yaml")
+    return _written(path, f"# {found.measured}\n{found.text}", ArgumentError)
+
+
+def _written(path: Path, text: str, failure: type[KeyplanError]) -> Path:
+    """Writes a file, which is complete then, or as it was before."""
     partial = path.with_name(path.name + ".partial")
-    partial.write_text(f"# {found.measured}\n{found.text}", encoding="utf-8")
-    return partial.replace(path)
+    try:
+        partial.write_text(text, encoding="utf-8")
+        return partial.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink()
+        raise failure(f"{path}: it cannot be written: {trouble_with(error)}") from error

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -105,3 +107,14 @@ def test_engines_that_are_not_there_are_refused(engine: str) -> None:
 def test_coefficients_may_be_given_in_part() -> None:
     model = Model("m", {}, targets={"some": {"prices": {"seek": "0.5"}}})
     assert Prices(**given(model, "some", "prices", Prices)) == Prices(4.0, 0.5)
+
+
+def test_a_calibration_that_cannot_be_written(tmp_path: Path) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text("")
+    there = tmp_path / "shop.some.calibration.yaml"
+    there.mkdir()
+    found = Calibration("some", "exactly", {}, {}, ())
+    with pytest.raises(ArgumentError, match=rf"^{re.escape(str(there))}: it cannot be written: .*; name a file$"):
+        keyplan.save_calibration(Model("shop", {}, file=str(file)), found)
+    assert sorted(one.name for one in tmp_path.iterdir()) == [there.name, file.name]

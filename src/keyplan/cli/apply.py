@@ -26,10 +26,9 @@ def command(model_file: str, url: str, yes: bool, destroy: bool) -> None:
     model = read_model(model_file)
     with working(f"applying {model.name}") as say:
         steps = keyplan.apply(model, url, dry=not yes, destroy=destroy, progress=say)
-    if not steps:
-        click.echo("nothing to do; the design is there already")
-        return
     for step in steps:
         click.echo(step)
-    if not yes:
+    if all(step.startswith("leaves: ") for step in steps):
+        click.echo("nothing to do; the design is there already")
+    elif not yes:
         click.echo("nothing was done; add --yes to do it", err=True)

@@ -224,6 +224,8 @@ class Change(ABC):
     """Whether that is a place of entries, without which nothing can be read there."""
     is_home: bool = False
     """Whether it is the home of rows, which the step does not bring back."""
+    only_said: bool = False
+    """Whether it does nothing, and only says what is left as it is."""
 
     @abstractmethod
     def run(self) -> Proc[None]: ...
@@ -344,6 +346,10 @@ class Engine(ABC):
 
     @abstractmethod
     def changes(self, model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]: ...
+
+    def absent(self, found: Catalog) -> str | None:
+        """That there is nothing at all under the name in the URL, not even an empty table; None if something is."""
+        return None
 
     def lost(self, found: Catalog) -> str | None:
         """The home of rows that the recorded design has, and the server has not: somebody dropped it, rows and all."""

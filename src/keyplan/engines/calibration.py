@@ -7,7 +7,7 @@ the time, so that a quick read is predicted as well as a slow one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from math import log
 from statistics import median
@@ -114,16 +114,34 @@ def fitted(samples: Sequence[Sample]) -> dict[str, float]:
     return dict(zip(names, found, strict=True))
 
 
+def checked(*reads: Callable[[], object]) -> None:
+    """Reads all of what `targets:` of a model says of an engine, so that everything that is wrong is told at once."""
+    problems: dict[str, None] = {}
+    for read in reads:
+        try:
+            read()
+        except ArgumentError as error:
+            problems |= dict.fromkeys(str(error).splitlines())
+    _stop(list(problems))
+
+
+def _stop(problems: Sequence[str]) -> None:
+    if problems:
+        raise ArgumentError("\n".join(problems))
+
+
 def check_options(model: Model, engine: str, known: Sequence[str]) -> None:
     """Refuses what `targets:` of a model says of an engine that the engine does not know, and engines nobody knows."""
+    problems = []
     for name in model.targets:
         if name not in engine_names():
             hint = nearest(name, engine_names()) or f"; there are {', '.join(engine_names())}"
-            raise ArgumentError(f"targets: there is no engine '{name}'{hint}")
+            problems.append(f"targets: there is no engine '{name}'{hint}")
     for name in model.targets.get(engine, {}):
         if name not in known:
             hint = nearest(name, known) or f"; known are {', '.join(known)}"
-            raise ArgumentError(f"targets.{engine}: there is no '{name}'{hint}")
+            problems.append(f"targets.{engine}: there is no '{name}'{hint}")
+    _stop(problems)
 
 
 def given(model: Model, engine: str, group: str, of: type[Any]) -> dict[str, float]:
@@ -134,15 +152,19 @@ def given(model: Model, engine: str, group: str, of: type[Any]) -> dict[str, flo
         raise ArgumentError(f"{where}: not a table of figures; 'keyplan calibrate' prints one")
     names = [each.name for each in fields(of)]
     found = {}
+    problems = []
     for name, text in told.items():
         if name not in names:
-            raise ArgumentError(f"{where}: there is no '{name}'{nearest(name, names)}")
+            problems.append(f"{where}: there is no '{name}'{nearest(name, names)}")
+            continue
         try:
             found[name] = parse_number(str(text))
         except ValueError as error:
-            raise ArgumentError(f"{where}.{name}: {error}") from None
+            problems.append(f"{where}.{name}: {error}")
+            continue
         if found[name] < 0:
-            raise ArgumentError(f"{where}.{name}: {text} is less than 0; say 0 or more")
+            problems.append(f"{where}.{name}: {text} is less than 0; say 0 or more")
+    _stop(problems)
     return found
 
 

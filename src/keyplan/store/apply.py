@@ -74,7 +74,7 @@ def apply(
             f"applying this design would destroy data: {listed}; say so to go on, with --destroy or destroy=True"
         )
     for change in found.changes:
-        if progress is not None:
+        if progress is not None and not change.only_said:
             progress(change.summary)
         yield from change.run()
     return found

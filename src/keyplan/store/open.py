@@ -129,6 +129,9 @@ def settled_design(
     `where` is what messages call the database."""
     where = where or f"the {engine.name} database"
     catalog = yield from inspect(model, engine, design)
+    absent = engine.absent(catalog)
+    if absent is not None:
+        raise DesignError(f"{where}: {absent}; check the name, or make it with 'keyplan apply'")
     lost = engine.lost(catalog)
     if lost is not None:  # an empty answer would be worse
         raise all_lost(lost)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -110,6 +111,7 @@ def test_indexes_come_and_go_one_at_a_time(port: Port) -> None:
     apply(LITTLE, design_of(LITTLE, (ORDERS, BY_STATUS)), port)
     done = apply(LITTLE, design_of(LITTLE, (ORDERS, BY_DAY, replace(BY_STATUS, name="again"))), port, "lock 2")
     assert done == [
+        "note in the record that indexes are being changed, so that nobody opens the table meanwhile",
         "create the index GSI2 (INCLUDE) and fill it",
         "record the design in the partition KEYPLAN",
     ]
@@ -123,6 +125,67 @@ def test_indexes_come_and_go_one_at_a_time(port: Port) -> None:
     (index,) = described(port)["GlobalSecondaryIndexes"]
     assert (index["IndexName"], index["IndexStatus"]) == ("GSI1", "ACTIVE")
     assert index["Projection"]["ProjectionType"] == "INCLUDE"
+
+
+def make_index(port: Port, name: str, *keys: str) -> None:
+    """An index as somebody else would make it."""
+    schema = [{"AttributeName": key, "KeyType": role} for key, role in zip(keys, ("HASH", "RANGE"), strict=False)]
+    create = {"IndexName": name, "KeySchema": schema, "Projection": {"ProjectionType": "ALL"}}
+    definitions = [{"AttributeName": key, "AttributeType": "S"} for key in keys]
+    send(
+        port,
+        "UpdateTable",
+        {"AttributeDefinitions": definitions, "GlobalSecondaryIndexUpdates": [{"Create": create}]},
+    )
+    drive(steps._until_active(), port)
+
+
+def index_names(port: Port) -> list[str]:
+    return sorted(one["IndexName"] for one in described(port).get("GlobalSecondaryIndexes", ()))
+
+
+def test_an_index_of_somebody_else_is_left_alone_and_named(port: Port) -> None:
+    apply(LITTLE, design_of(LITTLE, (ORDERS, BY_STATUS)), port)
+    put(port)
+    make_index(port, "theirs", "email")
+    make_index(port, "GSI9", "GSI9PK", "GSI9SK")  # it looks like ours, but no design of ours has it
+    leaves = [
+        f"the index {name}, which no design of keyplan has had here; each write is paid for in it too, so delete it "
+        "if nobody needs it"
+        for name in ("GSI9", "theirs")
+    ]
+    assert apply(LITTLE, design_of(LITTLE, (ORDERS, BY_STATUS)), port) == leaves
+    done = apply(LITTLE, design_of(LITTLE, (ORDERS,)), port, "lock 2")
+    assert [one for one in done if "index" in one and "changed" not in one] == [
+        *leaves,
+        "delete the index GSI1, which can be made again",
+        "write the keys of indexes that are gone into the items that are there; until then, patterns answer in part",
+    ]
+    assert index_names(port) == ["GSI9", "theirs"]
+
+
+def test_an_index_of_somebody_else_under_a_name_of_ours_is_refused(port: Port) -> None:
+    apply(LITTLE, design_of(LITTLE, (ORDERS,)), port)
+    make_index(port, "GSI1", "email")
+    with pytest.raises(DesignMismatchError, match="the table has an index 'GSI1' that no design of keyplan has had"):
+        apply(LITTLE, design_of(LITTLE, (ORDERS, BY_STATUS)), port, "lock 2")
+    assert index_names(port) == ["GSI1"]
+
+
+def test_indexes_of_a_change_that_was_cut_off_are_our_own(port: Port) -> None:
+    """Those that are made before the design is recorded, on a table without rows too."""
+    apply(LITTLE, design_of(LITTLE, (ORDERS,)), port)
+    for rows in (False, True):
+        if rows:
+            put(port)
+        found = found_by(port)
+        for change in ENGINE.changes(LITTLE, design_of(LITTLE, (ORDERS, BY_STATUS)), "lock 2", found)[:-1]:
+            drive(change.run(), port)
+        assert index_names(port) == ["GSI1"]
+        done = apply(LITTLE, design_of(LITTLE, (ORDERS, BY_DAY)), port, "lock 3")
+        assert "delete the index GSI1, which can be made again" in done
+        done = apply(LITTLE, design_of(LITTLE, (ORDERS,)), port, "lock 4")
+        assert "delete the index GSI1, which can be made again" in done
 
 
 def test_a_lost_index_is_made_again_and_filled(port: Port) -> None:
@@ -154,6 +217,26 @@ def test_verify_finds_and_makes_a_deleted_index(server: Server) -> None:
         assert store.verify(repair=True).repaired == 1
         assert store.verify().ok
         assert [row["nid"] for row in store.of_user(owner=2)] == [1]
+
+
+def test_a_table_that_is_not_there_is_told(server: Server, tmp_path: Path) -> None:
+    """Whether the design is in a lock file, or nowhere yet; `apply` makes it."""
+    url = url_of(server.url)
+    told = r"^[\w.-]+: there is no such table in this account and region; .*'keyplan apply'$"
+    file = tmp_path / "little.yaml"
+    file.write_text(MODEL)
+    model = keyplan.load_model(file)
+    with pytest.raises(DesignError, match=told):
+        keyplan.open(model, url)
+    keyplan.save_lock(model, keyplan.design(model, "dynamodb"))
+    with pytest.raises(DesignError, match=told):
+        keyplan.open(model, url)
+    keyplan.apply(model, url)
+    connected = ENGINE.connect(url, model, None)
+    send(connected, "DeleteTable", {})
+    connected.close()
+    with pytest.raises(DesignError, match=told):
+        keyplan.open(model, url)
 
 
 def test_rows_are_not_stranded(port: Port) -> None:

@@ -538,8 +538,28 @@ Drop:
     ],
 )
 def test_a_wish_that_means_nothing_is_refused(said: dict[str, object], message: str) -> None:
-    with pytest.raises((ArgumentError, DesignError), match=re.escape(message)):
+    with pytest.raises(ArgumentError, match=re.escape(message)):
         designed(replace(orders(), targets={"dynamodb": said}))
+
+
+def test_all_wishes_that_mean_nothing_are_told_at_once() -> None:
+    said = {
+        "biling": "on_demand",
+        "multi_attribute_keys": "maybe",
+        "partition_mb": "-3",
+        "latencies": {"query_ms": "fast", "scan": "3", "get_ms": "-1"},
+    }
+    with pytest.raises(ArgumentError) as caught:
+        designed(replace(orders(), targets={"dynamodb": said, "dynamo": {}}))
+    assert [line.partition(": ")[0] for line in str(caught.value).splitlines()] == [
+        "targets",
+        "targets.dynamodb",
+        "targets.dynamodb.multi_attribute_keys",
+        "targets.dynamodb.partition_mb",
+        "targets.dynamodb.latencies.query_ms",
+        "targets.dynamodb.latencies",
+        "targets.dynamodb.latencies.get_ms",
+    ]
 
 
 def test_several_attributes_are_an_option_that_can_be_declined() -> None:

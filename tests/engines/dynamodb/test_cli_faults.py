@@ -119,7 +119,32 @@ def test_a_clock_that_is_off(line: Line) -> None:
 
 
 def test_a_missing_table(line: Line, dynoxide: Server) -> None:
-    line.run(url_of(dynoxide.url), "note", "nid=1", said="run 'keyplan")
+    url = url_of(dynoxide.url)
+    for command in (("run", "notes.yaml", url, "note", "nid=1"), ("verify", "notes.yaml", url)):
+        line.fails(*command, said="there is no such table in this account and region; check the name, or make it with")
+
+
+def test_an_index_of_somebody_else_is_named(line: Line, applied: str, dynoxide: Server) -> None:
+    transport = Transport(resolve(Address("table", endpoint=dynoxide.url)))
+    create = {
+        "IndexName": "theirs",
+        "KeySchema": [{"AttributeName": "topic", "KeyType": "HASH"}],
+        "Projection": {"ProjectionType": "ALL"},
+    }
+    table = applied.removeprefix("dynamodb://").partition("?")[0]
+    body = {
+        "TableName": table,
+        "AttributeDefinitions": [{"AttributeName": "topic", "AttributeType": "S"}],
+        "GlobalSecondaryIndexUpdates": [{"Create": create}],
+    }
+    transport.send("UpdateTable", body)
+    done = line("apply", "notes.yaml", applied, "--yes")
+    found = transport.send("DescribeTable", {"TableName": table})["Table"]["GlobalSecondaryIndexes"]
+    transport.close()
+    first, second = done.stdout.splitlines()
+    assert first.startswith("leaves: the index theirs, which no design of keyplan has had here; ")
+    assert second == "nothing to do; the design is there already"
+    assert [one["IndexName"] for one in found] == ["theirs"]
 
 
 def test_a_table_that_is_not_ours(line: Line, dynoxide: Server) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 
+import keyplan
 from keyplan.errors import DesignError
-from keyplan.model.load import parse_model
+from keyplan.model.load import load_model, parse_model
 from keyplan.plan.lockfile import decode, design_hash, encode, lock_text, model_hash, read_lock
 from tests.naive import EVERYTHING, naive_design
 
@@ -95,3 +99,16 @@ def test_a_lock_that_was_edited_is_refused() -> None:
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(DesignError):
         read_lock(text)
+
+
+def test_a_lock_file_that_cannot_be_written(tmp_path: Path) -> None:
+    """One line that names the file, and nothing half-written beside it."""
+    file = tmp_path / "shop.yaml"
+    file.write_text(TEXT)
+    model = load_model(file)
+    design = replace(naive_design(model, EVERYTHING[next(iter(EVERYTHING))]), engine="sqlite")
+    lock = tmp_path / "shop.sqlite.lock.json"
+    lock.mkdir()
+    with pytest.raises(DesignError, match=rf"^{re.escape(str(lock))}: it cannot be written: .*; name a file$"):
+        keyplan.save_lock(model, design)
+    assert sorted(one.name for one in tmp_path.iterdir()) == [lock.name, file.name]

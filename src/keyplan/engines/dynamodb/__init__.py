@@ -67,6 +67,9 @@ class DynamoDBEngine(Engine):
 
         return changes(model, design, lock, found)
 
+    def absent(self, found: Catalog) -> str | None:
+        return "there is no such table in this account and region" if found.found.get("table") is None else None
+
     def connect(self, url: str, model: Model, design: Design | None) -> Port:
         from keyplan.engines.dynamodb.port import DynamoDBPort
 

@@ -5,7 +5,8 @@ The design that a table holds is recorded in the table itself: the items `DESIGN
 
 A table with rows is never laid out anew: rows stay where the recorded design put them, and another layout is refused.
 Indexes may come, go and change over them (`refill.py`); that this is under way is recorded first, so that nobody opens
-the table meanwhile. They are created and deleted one at a time, as DynamoDB wants it, each waited for.
+the table meanwhile. They are created and deleted one at a time, as DynamoDB wants it, each waited for. Those of
+somebody else are left alone (`foreign.py`).
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from keyplan.engines.base import Catalog, Change, Pause, Proc, Reply
 from keyplan.engines.dynamodb.capacity import capacities, is_provisioned
 from keyplan.engines.dynamodb.faults import ConditionError, MissingTableError, RefusedError
+from keyplan.engines.dynamodb.foreign import LeaveIndex, check_names, recorded
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK, TTL, Index, Layout, Place, layout
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.engines.dynamodb.refill import Refill
@@ -63,6 +65,7 @@ def inspect(model: Model, design: Design) -> Proc[Catalog]:
     first = items[0]
     found |= {"model": first["model"]["S"], "layout": first["layout"]["S"], "pieces": len(items)}
     found |= {"rows": first.get("rows", {}).get("S"), "hash": first["hash"]["S"]}
+    found["indexes"] = first.get("index_names", {}).get("SS", ())
     if "changing" in first:
         return Catalog(CHANGING, None, {**found, "layout": None})
     return Catalog(first["hash"]["S"], "".join(item["lock"]["S"] for item in items), found)
@@ -144,26 +147,28 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
         for one in sorted(table.get("GlobalSecondaryIndexes", ()), key=lambda one: str(one["IndexName"]))
         if one.get("IndexStatus") != "DELETING"
     }
-    steps = []
-    refills = not found.found["empty"] and found.found["layout"] != signature(places)
-    if refills:
-        steps.append(Announce())
     wanted = {index.name: index for index in places.global_indexes}
+    fitting = {name for name, about in there.items() if name in wanted and _fits(wanted[name], about, types)}
+    own = set(found.found.get("indexes", ()))
+    others = there.keys() - fitting - own
+    check_names(wanted, others)
+    steps = [LeaveIndex(name) for name in there if name in others]
+    refills = not found.found["empty"] and found.found["layout"] != signature(places)
+    if refills or (found.design_hash is not None and wanted.keys() - fitting - own):
+        steps.append(Announce(wanted))
     mode = table.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
     if (mode == "PROVISIONED") != is_provisioned(design):
         steps.append(SetBilling(model, design, places))
-    for name, about in there.items():
-        if name not in wanted or not _fits(wanted[name], about, types):
-            steps.append(DeleteIndex(name))
+    steps += [DeleteIndex(name) for name in there if name not in fitting and name not in others]
     if refills:
         steps.append(Refill(places))
     for name, index in wanted.items():
-        if name not in there or not _fits(index, there[name], types):
+        if name not in fitting:
             steps.append(CreateIndex(model, design, index, "another" if name in there else "missing"))
     if places.expires and found.found["ttl"] != TTL:
         steps.append(EnableExpiry())
-    if not steps and found.lock == lock and found.design_hash == design_hash(lock):
-        return ()
+    if all(step.only_said for step in steps) and found.lock == lock and found.design_hash == design_hash(lock):
+        return tuple(steps)
     return (*steps, record)
 
 
@@ -374,13 +379,18 @@ class Announce(Change):
 
     summary = "note in the record that indexes are being changed, so that nobody opens the table meanwhile"
 
+    def __init__(self, indexes: Collection[str]) -> None:
+        self._indexes = recorded(indexes)
+
     def run(self) -> Proc[None]:
-        body = {
+        body: dict[str, Any] = {
             "Key": _record_key(0),
-            "UpdateExpression": "SET changing = :yes",
+            "UpdateExpression": "SET changing = :yes" + (" ADD index_names :names" if self._indexes else ""),
             "ConditionExpression": f"attribute_exists({PK})",
             "ExpressionAttributeValues": {":yes": {"BOOL": True}},
         }
+        if self._indexes:
+            body["ExpressionAttributeValues"][":names"] = self._indexes["index_names"]
         (reply,) = yield [Request("UpdateItem", body)]
         _checked(reply)
 
@@ -407,7 +417,8 @@ class Record(Change):
     def __init__(self, model: Model, lock: str, places: Layout, found: Catalog) -> None:
         self._model = model
         self._lock = lock
-        self._layout = {"layout": {"S": signature(places)}, "rows": {"S": signature(places, rows=True)}}
+        self._layout: dict[str, Any] = {"layout": {"S": signature(places)}, "rows": {"S": signature(places, rows=True)}}
+        self._layout |= recorded([index.name for index in places.global_indexes])
         self._found = found
 
     def run(self) -> Proc[None]:

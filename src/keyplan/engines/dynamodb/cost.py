@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import ceil, expm1, inf, log2
+from math import ceil, expm1, log2
 
 from keyplan.engines.calibration import given
 from keyplan.engines.dynamodb.couplings import couplings
 from keyplan.engines.dynamodb.fit import INDEXES, entry_bytes, fit, hottest_units
 from keyplan.engines.dynamodb.limits import GB, LATENCIES, LIMITS, MB, MONTH_HOURS, MONTH_SECONDS, PRICES, Latencies
 from keyplan.engines.dynamodb.oversize import oversized
-from keyplan.engines.dynamodb.targets import billing, targets
+from keyplan.engines.dynamodb.targets import billing, check, partition_bytes
 from keyplan.engines.work import Cost, CostModel, Couplings, Load, Rejection, TouchWork, ViewFacts, Work
-from keyplan.errors import DesignError
 from keyplan.model.model import Model
 from keyplan.model.pattern import Traffic
 from keyplan.plan.view import COPIES, Part, View
@@ -42,7 +41,7 @@ class DynamoDBCosts(CostModel):
         self.model = model
         self.latencies = latencies
         self.billing = billing(model)
-        self.partition_bytes = _partition_bytes(model)
+        self.partition_bytes = partition_bytes(model)
 
     def fit(self, view: View, facts: ViewFacts) -> View | Rejection:
         return fit(self.model, view, facts)
@@ -213,21 +212,7 @@ def held_capacity(traffic: Traffic) -> float:
     return (peak * hours + quiet * (24 - hours)) / 24 / PRICES.autoscaling_target
 
 
-def _partition_bytes(model: Model) -> float | None:
-    """The size beyond which item collections are cut, if the model's `targets` name one; DynamoDB itself has none as
-    long as a table has no local index."""
-    said = targets(model).get("partition_mb")
-    if said is None:
-        return None
-    try:
-        size = float(str(said))
-    except ValueError:
-        size = 0.0
-    if not 0.0 < size < inf:
-        raise DesignError(f"targets.dynamodb.partition_mb: '{said}' is no size; say a number of megabytes, as in 100")
-    return size * MB
-
-
 def cost_model(model: Model) -> DynamoDBCosts:
     """The cost model for a model, with the latencies that its `targets` may name."""
+    check(model)
     return DynamoDBCosts(model, Latencies(**given(model, "dynamodb", "latencies", Latencies)))

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 
-from keyplan.engines.calibration import check_options, given
+from keyplan.engines.calibration import check_options, checked, given
 from keyplan.engines.mongodb.fit import TIMES, document_bytes, elements, entry_bytes, fit, target
 from keyplan.engines.mongodb.limits import BATCH, CHUNK, LATENCIES, LIMITS, MB, PACKED_CHUNK, Latencies
 from keyplan.engines.work import Cost, CostModel, Couplings, LinearRow, Rejection, TouchWork, ViewFacts, Work
@@ -338,6 +339,11 @@ def _packed_written(work: TouchWork) -> dict[str, float]:
 
 def cost_model(model: Model) -> MongoCosts:
     """The cost model, with the coefficients and latencies that the model's `targets` may name."""
-    check_options(model, "mongodb", OPTIONS)
+    checked(
+        lambda: check_options(model, "mongodb", OPTIONS),
+        *(partial(target, model, name, 0.0) for name in OPTIONS if name not in ("coefficients", "latencies")),
+        lambda: given(model, "mongodb", "coefficients", Coefficients),
+        lambda: given(model, "mongodb", "latencies", Latencies),
+    )
     coefficients = Coefficients(**given(model, "mongodb", "coefficients", Coefficients))
     return MongoCosts(model, coefficients, Latencies(**given(model, "mongodb", "latencies", Latencies)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from keyplan.engines.calibration import check_options, given
+from keyplan.engines.calibration import check_options, checked, given
 from keyplan.engines.sqlite.fit import fit
 from keyplan.engines.sqlite.limits import BATCH
 from keyplan.engines.work import Cost, CostModel, Rejection, TouchWork, ViewFacts, Work
@@ -93,5 +93,8 @@ class SQLiteCosts(CostModel):
 
 def cost_model(model: Model) -> SQLiteCosts:
     """The cost model, with the coefficients that the model's `targets` may name."""
-    check_options(model, "sqlite", ("coefficients",))
+    checked(
+        lambda: check_options(model, "sqlite", ("coefficients",)),
+        lambda: given(model, "sqlite", "coefficients", Coefficients),
+    )
     return SQLiteCosts(model, Coefficients(**given(model, "sqlite", "coefficients", Coefficients)))
