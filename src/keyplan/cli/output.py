@@ -68,14 +68,12 @@ def _structures(document: Document) -> list[str]:
     rows = []
     for structure in document["structures"]:
         title = f"{structure['kind']} {structure['name']}"
-        tags_of = structure["settings"].get("tags", {})
-        shared = len(structure["views"]) != 1 or any("embeds" in tags for tags in tags_of.values())
+        shared = len(structure["views"]) != 1 or any(any(_apart(view)) for view in structure["views"])
         if shared:
             rows.append([title, *[""] * (len(head) - 1)])
         for view in sorted(structure["views"], key=lambda view: not view["rows"]):  # what is empty as a rule, last
-            tags = tags_of.get(view["name"], {})
-            partition, sort = (_parts(view[side], view["entity"], tags.get(side)) for side in ("partition", "sort"))
-            whole = _parts([*view["partition"], *view["sort"]], view["entity"], tags.get("sort"))
+            partition, sort = (_side(view, side) for side in ("partition", "sort"))
+            whole = _parts([*view["partition"], *view["sort"]], view["entity"])
             rows.append(
                 [
                     f"  {view['entity']}" if shared else title,
@@ -86,21 +84,26 @@ def _structures(document: Document) -> list[str]:
                     _cost(view["cost"], unit),
                 ]
             )
-            if "embeds" in tags:  # rows of their own under the same partition
-                for entity, key, holds in _embedded(view["embeds"], tags):
-                    rows.append([f"    {entity}", partition, key, holds, *[""] * (len(head) - 4)])
+            for embed in _apart(view):
+                entity = embed["entity"]
+                holds = " + ".join(["all", *(_short(path, entity) for path in embed["holds"] if _is_copy(path, embed))])
+                keys = embed["stored"]["partition"], embed["stored"]["sort"]
+                rows.append([f"    {entity}", *keys, holds, *[""] * (len(head) - 4)])
     wrapped = "partition sort key holds"
     return [*table(head, rows, right=f"rows size {_cost_title(unit)}", wrap=wrapped), ""]
 
 
-def _embedded(embeds: Sequence[Document], tags: Document, above: str = "") -> Iterator[tuple[str, str, str]]:
-    """The entities whose rows lie with their parent's, how their keys go on from its key, and what they hold."""
-    for embed in embeds:
-        role, entity = f"{above}.{embed['role']}".removeprefix("."), embed["entity"]
-        key = _parts(embed["sort"], entity, f"{tags['sort']}#{tags['embeds'][role]}")
-        copies = [_short(path, entity) for path in embed["holds"] if _is_copy(path, embed)]
-        yield entity, key, " + ".join(["all", *copies])
-        yield from _embedded(embed["embeds"], tags, role)
+def _apart(view: Document) -> Iterator[Document]:
+    """The embeds, at any depth, whose rows are entries of their own under the partition of their parent."""
+    for embed in view["embeds"]:
+        if embed["stored"]:
+            yield embed
+        yield from _apart(embed)
+
+
+def _side(view: Document, side: str) -> str:
+    """The partition or sort key: as it is stored where the engine composes it, else its parts."""
+    return str(view["stored"][side]) if view["stored"] else _parts(view[side], view["entity"])
 
 
 def _count(rows: float) -> str:
@@ -119,12 +122,9 @@ def _whole(value: int, noun: str) -> str:
     return f"{value} {noun if value == 1 else noun + 's'}"
 
 
-def _parts(parts: Sequence[str], entity: str, tag: str | None = None) -> str:
-    """The parts of a key, or its pattern where the engine composes it behind a tag: `USER#{user_id}`."""
-    names = [_short(part, entity) for part in parts]
-    if tag is not None:
-        return "#".join([tag, *(f"{{{name}}}" for name in names)])
-    return ", ".join(names) or "·"
+def _parts(parts: Sequence[str], entity: str) -> str:
+    """The parts of a key."""
+    return ", ".join(_short(part, entity) for part in parts) or "·"
 
 
 def _short(path: str, entity: str) -> str:

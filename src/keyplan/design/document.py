@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from keyplan.engines import get_engine
 from keyplan.model.model import Model
 from keyplan.model.pattern import Pattern
 from keyplan.model.write import Write
@@ -12,10 +13,13 @@ from keyplan.plan.design import Design
 from keyplan.plan.steps import Figures
 from keyplan.plan.view import Embed, Part, View
 
+Keys = Mapping[tuple[str, tuple[str, ...]], tuple[str, str]]
+
 
 def document(model: Model, design: Design) -> dict[str, Any]:
     """A design as one stable JSON document; see docs/design-document.md for its fields."""
     where = {name: structure.name for structure in design.structures for name in structure.views}
+    keys = get_engine(design.engine).stored_keys(model, design)
     objective = design.objective
     return {
         "model": design.model,
@@ -35,7 +39,7 @@ def document(model: Model, design: Design) -> dict[str, Any]:
                 "name": structure.name,
                 "kind": structure.kind,
                 "settings": dict(structure.settings),
-                "views": [_view(design, design.views[name]) for name in structure.views],
+                "views": [_view(design, design.views[name], keys) for name in structure.views],
             }
             for structure in design.structures
         ],
@@ -100,7 +104,7 @@ def _write(design: Design, write: Write, where: Mapping[str, str]) -> dict[str, 
     }
 
 
-def _view(design: Design, view: View) -> dict[str, Any]:
+def _view(design: Design, view: View, keys: Keys) -> dict[str, Any]:
     figures = design.figures[view.name]
     ways = [part.ways for part in view.partition if part.ways > 1]
     cuts = [part.cut for part in view.partition if part.cut]
@@ -111,7 +115,8 @@ def _view(design: Design, view: View) -> dict[str, Any]:
         "partition": [_part(view, part) for part in view.partition],
         "sort": [_part(view, part) for part in view.sort],
         "holds": [f"{view.entity}.{path}" for path in view.holds] or [measure.name for measure in view.measures],
-        "embeds": [_embed(embed) for embed in view.embeds],
+        "stored": _stored(keys, view, ()),
+        "embeds": [_embed(view, embed, (embed.role,), keys) for embed in view.embeds],
         "shards": ways[0] if ways else 1,
         "bucket": cuts[0] if cuts else None,
         "sparse": [str(condition) for condition in view.where],
@@ -133,14 +138,20 @@ def _part(view: View, part: Part) -> str:
     return str(part) if part.ways > 1 or part.cut else f"{view.entity}.{part}"
 
 
-def _embed(embed: Embed) -> dict[str, Any]:
+def _stored(keys: Keys, view: View, at: tuple[str, ...]) -> dict[str, str] | None:
+    found = keys.get((view.name, at))
+    return None if found is None else {"partition": found[0], "sort": found[1]}
+
+
+def _embed(view: View, embed: Embed, at: tuple[str, ...], keys: Keys) -> dict[str, Any]:
     return {
         "role": embed.role,
         "entity": embed.entity,
         "sort": [f"{embed.entity}.{part}" for part in embed.sort],
         "holds": [f"{embed.entity}.{path}" for path in embed.holds],
+        "stored": _stored(keys, view, at),
         "limit": embed.limit,
-        "embeds": [_embed(inner) for inner in embed.embeds],
+        "embeds": [_embed(view, inner, (*at, inner.role), keys) for inner in embed.embeds],
     }
 
 

@@ -74,6 +74,7 @@ def _view() -> Schema:
             "entity": _text("Whose rows it holds."),
             "kind": _text("The kind of structure."),
             **{name: _list(_text(), text) for name, text in texts.items()},
+            "stored": _stored(),
             "embeds": _list({"$ref": "#/$defs/embed"}, "Child rows stored with each entry."),
             "shards": _whole("Into how many parts each partition is split; 1: it is not."),
             "bucket": _text("The truncation of time that splits partitions, or null.", null=True),
@@ -89,6 +90,15 @@ def _view() -> Schema:
     )
 
 
+def _stored() -> Schema:
+    keys = {
+        "partition": _text("The partition key: `ORDER#{order_id}`."),
+        "sort": _text("The sort key: `ORDER#ITEM#{line}`."),
+    }
+    text = "The keys as they are stored, with `{paths}` in place of values, or null where parts are stored one by one."
+    return {"oneOf": [_object(keys), {"type": "null"}], "description": text}
+
+
 def _embed() -> Schema:
     return _object(
         {
@@ -96,6 +106,7 @@ def _embed() -> Schema:
             "entity": _text("Whose rows they are."),
             "sort": _list(_text(), "Their order."),
             "holds": _list(_text(), "The paths in each of them."),
+            "stored": _stored(),
             "limit": {"type": ["integer", "null"], "description": "Only the first so many are kept here, or null."},
             "embeds": _list({"$ref": "#/$defs/embed"}, "Rows stored with them in turn."),
         }

@@ -380,6 +380,11 @@ class Engine(ABC):
         """A search in the engine's own words, with `:parameters` in place of values; only so many entries of it are
         asked for at first where `first` is given."""
 
+    def stored_keys(self, model: Model, design: Design) -> Mapping[tuple[str, tuple[str, ...]], tuple[str, str]]:
+        """Partition and sort key as they are stored, by view and the roles that lead to rows inside it, with `{paths}`
+        in place of values; none where the parts of keys are stored one by one."""
+        return {}
+
     def edit_words(self, model: Model, design: Design, write: Write, touch: Touch) -> str:
         """What a write does to an entry of a view, in the engine's own words; empty if the engine does it itself."""
         return ""

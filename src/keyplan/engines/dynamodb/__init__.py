@@ -80,6 +80,11 @@ class DynamoDBEngine(Engine):
 
         return DynamoDBAsyncPort(url)
 
+    def stored_keys(self, model: Model, design: Design) -> Mapping[tuple[str, tuple[str, ...]], tuple[str, str]]:
+        from keyplan.engines.dynamodb.templates import stored_keys
+
+        return stored_keys(model, design)
+
     def edit_words(self, model: Model, design: Design, write: Write, touch: Touch) -> str:
         from keyplan.engines.dynamodb.edit_words import edit_words
 

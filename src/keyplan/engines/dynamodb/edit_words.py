@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from keyplan.engines.dynamodb.layout import PK, SK, Place, layout
+from keyplan.engines.dynamodb.layout import PK, SK, layout
+from keyplan.engines.dynamodb.templates import index_templates, partition_template, sort_template
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Touch
@@ -17,8 +18,7 @@ def edit_words(model: Model, design: Design, touch: Touch) -> str:
     if place.index is not None:
         return ""
     table = next(one.name for one in design.structures if one.kind == "table")
-    key = {PK: _template(place, place.parts[: place.width], place.partition.prefix)}
-    key[SK] = _template(place, place.parts[place.width :], place.sort.prefix)
+    key = {PK: partition_template(place), SK: sort_template(place)}
     if touch.edit == "delete":
         return _told("DeleteItem", {"TableName": table, "Key": key})
     if touch.edit == "add":
@@ -29,10 +29,7 @@ def edit_words(model: Model, design: Design, touch: Touch) -> str:
         return _told("UpdateItem", {"TableName": table, "Key": key, "UpdateExpression": "SET …"})
     item: dict[str, Any] = dict(key)
     for index in place.indexes:
-        parts, width = index.place.parts, index.place.width
-        if not index.place.local:
-            item[index.place.pk] = _template(index.place, parts[:width], index.place.partition.prefix)
-        item[index.place.sk] = _template(index.place, parts[width:], index.place.sort.prefix)
+        item |= index_templates(index)
     item |= {slot.attribute: f"{{{path}}}" for path, slot in place.slots.items()}
     put = _told("PutItem", {"TableName": table, "Item": item})
     return (
@@ -40,10 +37,6 @@ def edit_words(model: Model, design: Design, touch: Touch) -> str:
         if touch.edit == "move"
         else put
     )
-
-
-def _template(place: Place, parts: tuple[str, ...], prefix: str) -> str:
-    return prefix + "#".join(f"{{{part}}}" for part in parts)
 
 
 def _told(operation: str, body: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from keyplan.data.dataset import NOW
@@ -12,6 +12,7 @@ from keyplan.engines.dynamodb.layout import PK, SK, TTL, Layout, Place, Slot, la
 from keyplan.engines.dynamodb.limits import PRICES
 from keyplan.engines.dynamodb.native import in_words
 from keyplan.engines.dynamodb.sample import sample_items
+from keyplan.engines.dynamodb.templates import partition_template, sort_template
 from keyplan.engines.dynamodb.workbench_import import (
     Attribute,
     Facet,
@@ -62,9 +63,8 @@ def _table(model: Model, design: Design) -> Table:
     facets = []
     for (view, at), items in samples.items():
         place = places.places[view, at]
-        partition = _alias(place.partition.prefix, place.parts[: place.width])
-        sort = _alias(place.sort.prefix, place.parts[place.width :])
         name = ".".join((view, *at))
+        partition, sort = partition_template(place), sort_template(place)
         facets.append(Facet(name, partition, sort, _attributes(place), items, extra=dict(_ACCESS)))
     capacity = None
     if is_provisioned(design):
@@ -101,11 +101,6 @@ def _scaling(units: Range) -> dict[str, Any]:
         "ScalableTargetRequest": request,
         "ScalingPolicyConfiguration": {"TargetValue": round(PRICES.autoscaling_target * 100)},
     }
-
-
-def _alias(prefix: str, parts: Sequence[str]) -> str:
-    """A key as a template: `ORDER#{created_at}#{order_id}`."""
-    return prefix + "#".join(f"{{{part}}}" for part in parts)
 
 
 def _attributes(place: Place) -> list[str]:
