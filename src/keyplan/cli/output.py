@@ -63,7 +63,7 @@ def _structures(document: Document) -> list[str]:
     unit = document["objective"]["unit"]
     views = [view for structure in document["structures"] for view in structure["views"]]
     # An engine whose keys are one sorted sequence has no partitions to speak of.
-    split = any(view["partition"] and not view["base"] for view in views)
+    split = any(view["stored"] or (view["partition"] and not view["base"]) for view in views)
     head = ["structure", *(["partition", "sort"] if split else ["key"]), "holds", "rows", "size", _cost_title(unit)]
     rows = []
     for structure in document["structures"]:

@@ -54,7 +54,7 @@ def _designed(model: Model, engine: Engine, keep: Design | None, advise: bool) -
     if solution is None:
         lacking = [text for text, names in built.problem.required if not names]
         reason = f"; there is no way to keep {lacking[0]}" if lacking else ""
-        why = next((text for entity, text in built.refused.items() if reason.endswith(f"a home of '{entity}'")), "")
+        why = built.refused.get(lacking[0]) if lacking else None
         reason += f": {why}" if why else ""
         kept = " with the structures that are kept" if keep is not None else ""
         raise DesignError(f"{model.name}: {engine.name} cannot serve this model at all{kept}{reason}")

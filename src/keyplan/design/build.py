@@ -57,7 +57,7 @@ class Ground:
     given: dict[str, str]
     """Per name of a given view: what it is called in the problem."""
     refused: dict[str, str]
-    """Per entity without any home that the engine can keep: why not."""
+    """Per home or guard, some forms of which the engine cannot keep: why not."""
     together: Together = NOTHING_HOT
     same: Set[str] = frozenset()
     """The names of views that are the same, and called the same, in the problem that this one is `like`."""

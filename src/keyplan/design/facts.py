@@ -54,6 +54,8 @@ class _KeyFacts:
     """Columns that an update sets, and how often: entries that hold none of them are not written."""
     together: float = 0.0
     """Those of `writes` that come with a write of a child, which a value is computed of."""
+    partition_bytes: float = 0.0
+    """Those of `bytes` that are of the partition."""
 
 
 class Facts:
@@ -142,6 +144,7 @@ class Facts:
             self._row_bytes[entity],
             self.marked_bytes(view),
             key.together,
+            key.partition_bytes,
         )
 
     def _value_bytes(self, entity: str, text: str) -> tuple[float, float]:
@@ -186,8 +189,11 @@ class Facts:
             for write, times in self.statistics.written(role.entity):
                 rate = peak_rate(write.traffic) * times * max(write.traffic.top or 0.0, usual) * having
                 together += times_two * rate
-        key, hottest = self.key_bytes(entity, view.parts), self.hottest_share(view)
-        return _KeyFacts(rows, max(1.0, partitions), key, hottest, writes + together, tuple(updates), together)
+        partition = self.key_bytes(entity, view.partition)
+        key, hottest = partition + self.key_bytes(entity, view.sort), self.hottest_share(view)
+        return _KeyFacts(
+            rows, max(1.0, partitions), key, hottest, writes + together, tuple(updates), together, partition
+        )
 
     def _deciding(self, view: View) -> Iterator[str]:
         """The paths whose change changes an entry."""

@@ -13,7 +13,7 @@ from keyplan.design.heat import Together, place_of
 from keyplan.design.local import under_partitions
 from keyplan.design.match import key_shape, match_key
 from keyplan.design.needs import believed, need_of_pattern
-from keyplan.design.required import is_home
+from keyplan.design.required import purposes
 from keyplan.design.statistics import Statistics, peak_rate, zipf_top
 from keyplan.design.totals import totals_over
 from keyplan.engines.work import Rejection, ViewFacts
@@ -33,7 +33,7 @@ def fitted_views(
 ) -> tuple[dict[str, View], dict[str, ViewFacts]]:
     """The candidates in the forms that the engine can keep them in, and what is known of each.
 
-    Says per entity without any home that can be kept, in `refused`, why not.
+    Says of homes and guards that cannot be kept, in `refused`, why not.
     """
     views: dict[str, View] = {}
     found: dict[str, ViewFacts] = {}
@@ -60,8 +60,8 @@ def fitted_views(
         readers = hottest[shape]
         fitted = forms.of(view, readers)
         if isinstance(fitted, Rejection):
-            if is_home(model, kinds, view):
-                refused.setdefault(view.entity, fitted.reason)
+            for purpose in purposes(model, kinds, view):
+                refused.setdefault(purpose, fitted.reason)
             continue
         if any(_is_optional(model, view, embed.role) for embed in view.embeds):
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from keyplan.engines.base import Kind
 from keyplan.model.model import Model, path_of
@@ -47,27 +47,49 @@ def homes_inside(model: Model, view: View) -> Iterator[str]:
             yield role.entity
 
 
+def purposes(model: Model, kinds: Mapping[str, Kind], view: View) -> Iterator[str]:
+    """What a view would be of all that a design has to have, in the words of `required_views`."""
+    if is_home(model, kinds, view):
+        yield home_of(view.entity)
+    if is_exact(model, kinds, view):
+        yield key_guard(view.entity)
+    if view.unique:
+        yield unique_guard(view.entity, [part.path for part in view.parts])
+
+
+def home_of(entity: str) -> str:
+    return f"a home of '{entity}'"
+
+
+def key_guard(entity: str) -> str:
+    return f"a guard of the key of '{entity}'"
+
+
+def unique_guard(entity: str, columns: Iterable[str]) -> str:
+    return f"a guard of unique {', '.join(columns)} of '{entity}'"
+
+
 def required_views(model: Model, kinds: Mapping[str, Kind], views: Mapping[str, View]) -> list[tuple[str, list[str]]]:
     """Lists of views of each of which a design has at least one, with what for."""
     required = []
     for name, entity in model.entities.items():
         homes = [v.name for v in views.values() if v.entity == name and is_home(model, kinds, v)]
         homes += [v.name for v in views.values() if name in homes_inside(model, v)]
-        required.append((f"a home of '{name}'", homes))
+        required.append((home_of(name), homes))
         if _needs_guard(model, name):
             exact = [v.name for v in views.values() if v.entity == name and is_exact(model, kinds, v)]
             for view in views.values():
                 for embed in view.embeds:
                     if embed.entity == name and embed.limit is None and _embed_is_exact(model, view, embed.role):
                         exact.append(view.name)
-            required.append((f"a guard of the key of '{name}'", exact))
+            required.append((key_guard(name), exact))
         for columns in entity.unique:
             guards = [
                 v.name
                 for v in views.values()
                 if v.entity == name and v.unique and tuple(part.path for part in v.parts) == columns
             ]
-            required.append((f"a guard of unique {', '.join(columns)} of '{name}'", guards))
+            required.append((unique_guard(name, columns), guards))
     return required
 
 

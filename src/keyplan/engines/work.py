@@ -71,7 +71,10 @@ class ViewFacts:
     carried_bytes: float = 0.0
     """Bytes that the homes of all rows hold for the sake of this view."""
     hottest_together: float = 0.0
-    """Those of the hottest writes that come with a write of another entity's row, whose values are kept here."""
+    """Those of the hottest writes that come with a write of something else: of another entity's row, whose values are
+    kept here, or of another entry of the same row."""
+    partition_bytes: float = 0.0
+    """Those of the key's average bytes that are of the partition."""
 
     @property
     def per_partition(self) -> float:

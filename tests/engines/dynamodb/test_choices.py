@@ -348,6 +348,43 @@ Vote: { count: 10M, fields: { vote_id: "int, key", product: "Product, as votes, 
     assert [part.ways for part in votes("4500/s").partition] == [1, 6]
 
 
+def logged(rate: str, strong: str, *, body: str = "string(300)") -> dict[str, int]:
+    """The shards of what is kept by host and by id, on tables."""
+    fields = f"lid: 'ulid, key', at: 'timestamp, now', host: 'string(10), distinct 50, top 90%', body: {body}"
+    model = model_of(
+        f"Log: {{ count: 500M, fields: {{ {fields} }} }}",
+        f"""
+of: {{ find: Log, where: "host = :h", order: at desc, page: 50, rate: 10/s, consistency: strong }}
+one: {{ find: Log, where: "lid = :lid", rate: 10/s, consistency: {strong} }}
+""",
+        f"log: {{ create: Log, rate: {rate}, peak: 1x }}",
+    )
+    views = [view for view in designed(model).views.values() if view.kind == "table"]
+    return {view.partition[0].path: max(part.ways for part in view.parts) for view in views}
+
+
+def test_the_heat_of_rows_that_are_written_twice_over_counts_transactions() -> None:
+    """Alone, a row is one put; beside another item of the same row it is written in a transaction, of two units."""
+    assert logged("800/s", "eventual") == {"host": 1}
+    assert logged("800/s", "strong") == {"host": 2, "lid": 1}
+    assert logged("1.2k/s", "eventual") == {"host": 2}
+    assert logged("1.2k/s", "strong") == {"host": 3, "lid": 1}
+
+
+def test_an_item_beside_the_home_that_holds_less_is_written_in_transactions() -> None:
+    model = model_of(
+        "Log: { count: 500M, fields: { lid: 'ulid, key', at: 'timestamp, now', body: string(300), "
+        "tags: 'set(string(5), avg 1, max 3), distinct 50, top 90%' } }",
+        """
+tagged: { find: Log, where: "contains(tags, :tag)", order: at desc, page: 50, rate: 10/s }
+one: { find: Log, where: "lid = :lid", rate: 10/s }
+""",
+        "log: { create: Log, rate: 700/s, peak: 1x }",
+    )
+    hot = [view for view in designed(model).views.values() if any(part.cut == "each" for part in view.parts)]
+    assert [max(part.ways for part in view.parts) for view in hot] == [2]
+
+
 def test_a_write_that_changes_nothing_of_a_view_does_not_heat_it() -> None:
     entities = """
 Room: { count: 1k, fields: { room_id: "int, key" } }
@@ -483,9 +520,13 @@ titled: { find: Page, where: "title = :title", rate: 1/s }
 sorted: { find: Page, order: title, page: 5, rate: 1/s }
 """
     design = designed(model_of(pages, reads))
-    reason = "'title' may be longer than the 1,024 B of a key; give it a smaller max"
+    limits = "the 2,048 B of a partition key or the 1,024 B of a sort key"
+    reason = f"'title' may be longer than {limits}; give it a smaller max"
     assert [reason in design.unserved[name].reason for name in ("titled", "sorted")] == [True, True]
     assert not designed(model_of(pages.replace("text(40)", "text(40), max 500"), reads)).unserved
+    some = designed(model_of(pages.replace("text(40)", "text(40), max 1500"), reads)).unserved
+    assert list(some) == ["sorted"]
+    assert "'title' may be longer than the 1,024 B of a sort key; give it a smaller max" in some["sorted"].reason
 
 
 def test_a_pattern_whose_views_nothing_can_keep_true_is_unserved_alone() -> None:
@@ -671,9 +712,41 @@ Part:
 
 def test_a_model_of_which_no_row_can_be_kept_is_refused_with_the_reason() -> None:
     model = model_of(
-        'Doc: { count: 1k, fields: { id: "string(1500), max 4000, key", a: string(30) } }',
+        'Doc: { count: 1k, fields: { id: "string(2500), max 4000, key", a: string(30) } }',
         'get: { find: Doc, where: "id = :id", rate: 1/h }',
         "put: { create: Doc, rate: 1/h }",
     )
-    with pytest.raises(DesignError, match="no way to keep a home of 'Doc': its key takes 1501 B"):
+    with pytest.raises(DesignError, match="no way to keep a home of 'Doc': its partition key takes 2,501 B"):
         designed(model)
+
+
+def test_a_unique_value_that_cannot_be_guarded_is_refused_with_the_reason() -> None:
+    model = model_of(
+        'Doc: { count: 1k, fields: { id: "int, key", title: "text(3000), unique" } }',
+        'get: { find: Doc, where: "title = :title", rate: 1/h }',
+        "put: { create: Doc, rate: 1/h }",
+    )
+    reason = "no way to keep a guard of unique title of 'Doc': its partition key takes 3,001 B on average of 2,048 B"
+    with pytest.raises(DesignError, match=reason):
+        designed(model)
+
+
+@pytest.mark.parametrize(("most", "served"), [(1500, True), (2048, True), (2100, False)])
+def test_partition_keys_may_be_longer_than_sort_keys(most: int, served: bool) -> None:
+    model = model_of(
+        f'Doc: {{ count: 10M, fields: {{ id: "int, key", path: "string(100), max {most}, distinct 1M" }} }}',
+        'at: { find: Doc, where: "path = :path", page: 20, rate: 1/s }',
+        "put: { create: Doc, rate: 1/h }",
+    )
+    design = designed(model)
+    assert ("at" not in design.unserved) == served
+    if not served:
+        assert "'path' may be longer than the 2,048 B of a partition key" in design.unserved["at"].reason
+    whole = designed(
+        model_of(
+            'Doc: { count: 1k, fields: { id: "string(1500), max 1900, key", a: string(30) } }',
+            'get: { find: Doc, where: "id = :id", rate: 1/h }',
+            "put: { create: Doc, rate: 1/h }",
+        )
+    )
+    assert [str(part) for part in whole.views[whole.homes["Doc"][0]].partition] == ["id"]

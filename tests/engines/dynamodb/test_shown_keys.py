@@ -18,6 +18,7 @@ from tests.engines.dynamodb.test_emit import design_for
 from tests.engines.dynamodb.test_emit import model_of as named_model
 from tests.engines.dynamodb.test_native_keys import LITTLE as NATIVE
 from tests.engines.dynamodb.test_native_keys import VIEWS as NATIVE_VIEWS
+from tests.unit.design.nouns import model_of
 
 
 def case(name: str) -> tuple[Model, Design]:
@@ -63,3 +64,9 @@ def test_a_parent_with_children_is_shown_with_its_separator() -> None:
     assert room.split()[1:3] == ["ROOM#{hotel}#{number}", "ROOM#"]
     child = next(line for line in lines if line.startswith("    RoomAmenity "))
     assert child.split()[1:3] == ["ROOM#{hotel}#{number}", "ROOM#ROOMAMENITY#"]
+
+
+def test_a_table_of_one_partition_is_shown_with_it() -> None:
+    model = model_of("Note: { count: 10, fields: { id: 'int, key' } }", "notes: { find: Note, order: id, rate: 1/s }")
+    lines = design_text(keyplan.document(model, keyplan.design(model, "dynamodb"))).splitlines()
+    assert [line.split()[:4] for line in lines if line.startswith("table ")] == [["table", "m", "NOTE", "NOTE#{id}"]]

@@ -20,7 +20,7 @@ from keyplan.design.solve import solve
 from keyplan.design.statistics import Statistics
 from keyplan.engines import get_engine
 from keyplan.engines.work import Rejection
-from keyplan.errors import DesignError
+from keyplan.errors import ArgumentError
 from keyplan.model.load import parse_model
 from keyplan.model.model import Model
 from keyplan.plan.steps import Drive, Search
@@ -144,7 +144,7 @@ def test_a_walk_takes_more_rounds_the_more_buckets_may_be_empty() -> None:
 
 def test_a_size_that_is_none_is_refused() -> None:
     for size in ("'-1'", "many", "0"):
-        with pytest.raises(DesignError, match="partition_mb"):
+        with pytest.raises(ArgumentError, match="partition_mb"):
             design(model_of(size), get_engine("dynamodb"))
 
 

@@ -10,13 +10,14 @@ from keyplan.engines.dynamodb.oversize import SPLIT
 from keyplan.engines.work import Rejection, ViewFacts
 from keyplan.model.model import Model, path_of
 from keyplan.model.values import most_bytes
-from keyplan.plan.view import Part, View
+from keyplan.plan.view import COPIES, Part, View
 from keyplan.units import format_about
 
 MOST_SHARDS = 200
 MOST_IN_ONE_PARTITION = 1000
 """Rows of an entity that may be kept under one partition key in the table; beyond it, the key tells them apart."""
 INDEXES = ("gsi", "lsi")
+PARTITION_KEY, SORT_KEY = LIMITS.partition_key_bytes, LIMITS.sort_key_bytes
 ATTRIBUTE_OVERHEAD = 3
 """An attribute's name is its path; the byte count of names is part of an item's size."""
 
@@ -42,27 +43,65 @@ def projection_of(model: Model, view: View) -> str:
     return "KEYS_ONLY" if held <= keys else "INCLUDE"
 
 
-def _may_be_too_long(model: Model, entity: str, path: str) -> bool:
-    """Whether a text would keep rows out of a view. What is a key anyway, here or of the row that a reference leads to,
-    has to fit into one whatever else is designed."""
+def _longest(model: Model, entity: str, path: str) -> float:
+    """The most bytes of a text that might keep rows out of a view. What is a key anyway, here or of the row that a
+    reference leads to, has to fit into one whatever else is designed."""
     at = path_of(path, model, entity)
     there = model.entities[model.entity_at(entity, at.roles)]
     column = there.columns[at.column]
     if column.name in there.key or there.fields[column.field].target is not None:
-        return False
-    return column.type.kind in ("string", "text", "bytes") and most_bytes(column.type) > LIMITS.sort_key_bytes
+        return 0.0
+    return most_bytes(column.type) if column.type.kind in ("string", "text", "bytes") else 0.0
 
 
-def hottest_units(view: View, facts: ViewFacts) -> float:
+def hottest_units(model: Model, view: View, facts: ViewFacts) -> float:
     """Write units per second that the hottest partition takes at the peak.
 
-    What is written together with another row is written in a transaction, which takes each unit twice: sums, guards of
-    unique values, and computed values. What an index takes is not doubled."""
+    What is written together with something else is written in a transaction, which takes each unit twice: sums, guards
+    of unique values, computed values, and whatever lies beside the home of its rows. What an index takes is not
+    doubled."""
     each = max(1.0, ceil(entry_bytes(view, facts) / LIMITS.write_unit_bytes))
     if view.kind in INDEXES:
         return each * facts.hottest_writes
-    twice = facts.hottest_writes if view.measures or view.unique else facts.hottest_together
+    twice = facts.hottest_together if stands_alone(model, view) else facts.hottest_writes
     return each * (facts.hottest_writes + twice)
+
+
+def stands_alone(model: Model, view: View) -> bool:
+    """Whether rows need no other item: then writing one is a request of its own, unless there are others."""
+    entity = model.entities[view.entity]
+    if view.measures or view.unique or view.where or not set(entity.stored) <= set(view.holds):
+        return False
+    paths = set()
+    for part in view.parts:
+        if part.ways > 1 and part.cut is None:
+            continue
+        if part.cut in (COPIES, "each", "words"):
+            return False
+        path = path_of(part.path, model, view.entity)
+        column = model.column(view.entity, path)
+        if path.roles or column.optional or column.computed is not None:
+            return False
+        paths |= {part.path} if part.cut is None else set()
+    return set(entity.key) <= paths
+
+
+def beside_another(facts: ViewFacts) -> ViewFacts:
+    """The facts of a view whose rows have other items, too: all of its writes are in transactions."""
+    return replace(facts, hottest_together=facts.hottest_writes)
+
+
+def spread_beside(model: Model, view: View, facts: ViewFacts) -> View | None:
+    """The view with as many shards as it needs beside other items of its rows, where these are more than alone."""
+    if view.kind in INDEXES or view.embeds or not view.sort or not stands_alone(model, view):
+        return None
+    ways = max((part.ways for part in view.partition), default=1)
+    limit = LIMITS.partition_writes_per_second
+    needed = ceil(ways * hottest_units(model, view, beside_another(facts)) / limit)
+    if needed <= ways or needed > MOST_SHARDS:
+        return None
+    whole = tuple(part for part in view.partition if part.ways == 1)
+    return replace(view, partition=(*whole, Part("", ways=max(2, needed))))
 
 
 def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
@@ -72,24 +111,29 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     crowded = facts.rows > MOST_IN_ONE_PARTITION and not view.measures  # groups are few; how hot they are comes below
     if view.kind == "table" and not view.partition and not view.where and crowded:
         return Rejection(f"one partition would hold all {format_about(facts.rows)} rows, and all their traffic")
-    for part in view.parts:
-        if part.path and part.cut is None and not view.unique and _may_be_too_long(model, view.entity, part.path):
-            limit = f"the {LIMITS.sort_key_bytes:,} B of a key"
-            return Rejection(f"'{part.path}' may be longer than {limit}; give it a smaller max", part.path)
+    for limit, parts in ((PARTITION_KEY, view.partition), (SORT_KEY, view.sort)):
+        for part in () if view.unique else parts:
+            longest = _longest(model, view.entity, part.path) if part.path and part.cut is None else 0.0
+            if longest > limit:
+                also = f"the {PARTITION_KEY:,} B of a partition key or " if longest > PARTITION_KEY else ""
+                reason = f"'{part.path}' may be longer than {also}the {SORT_KEY:,} B of a sort key"
+                return Rejection(f"{reason}; give it a smaller max", part.path)
     size = entry_bytes(view, facts)
     if facts.most_entry_bytes + facts.key_bytes > LIMITS.item_bytes and size > LIMITS.item_bytes:
         kb = LIMITS.item_bytes // KB
         return Rejection(f"an item would take {size / KB:,.0f} KB on average, and dynamodb stores {kb} KB; {SPLIT}")
     # A key that may be too long by its types' limits is allowed, and a value that makes it so is refused at the call.
-    if facts.key_bytes > LIMITS.sort_key_bytes:
-        return Rejection(f"its key takes {facts.key_bytes:.0f} B on average of {LIMITS.sort_key_bytes} B")
+    sorts = (facts.key_bytes - facts.partition_bytes, *(embed.key_bytes for embed in facts.embeds.values()))
+    for side, mean, limit in (("partition", facts.partition_bytes, PARTITION_KEY), ("sort", max(sorts), SORT_KEY)):
+        if mean > limit:
+            return Rejection(f"its {side} key takes {mean:,.0f} B on average of {limit:,} B")
     if view.kind == "lsi":
         if facts.row_bytes + size > LIMITS.item_bytes:  # an item's entries in local indexes count with it
             kb = LIMITS.item_bytes // KB
             both = (facts.row_bytes + size) / KB
             return Rejection(f"an item with its local index would take {both:,.0f} KB on average of {kb} KB")
         return view  # its partitions are those of the table
-    needed = ceil(hottest_units(view, facts) / LIMITS.partition_writes_per_second)
+    needed = ceil(hottest_units(model, view, facts) / LIMITS.partition_writes_per_second)
     if needed <= 1 or view.unique or view.embeds or not (view.sort or view.measures):
         return view  # one entry, or one row with its children, cannot be spread; `warnings` says so if it is too hot
     # A sum can be kept in parts, each of some of the rows, and is added up when it is read.

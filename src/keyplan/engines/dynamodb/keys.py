@@ -405,8 +405,9 @@ class KeyCodec:
     def _checked(self, text: str) -> str:
         size = len(text.encode())
         if size > self.most:
+            side = "partition" if self.most == LIMITS.partition_key_bytes else "sort"
             raise ArgumentError(
-                f"{self.name}: the key '{text[:40]}…' has {size:,} bytes, and dynamodb takes {self.most:,}; "
+                f"{self.name}: the {side} key '{text[:40]}…' has {size:,} bytes, and dynamodb takes {self.most:,}; "
                 "use shorter values"
             )
         return text
