@@ -331,7 +331,7 @@ class Assembly:
     def _touches(self, name: str) -> list[Touch]:
         """What one call of a write does to each view; in a transaction, our own entries cost a premium."""
         problem = self.built.problem
-        transaction = problem.costs.transactional and problem.is_transaction(name, self.chosen)
+        shares = problem.premiums(name, self.chosen) if problem.costs.transactional else {}
         touches = []
         for view in self.chosen:
             for part in problem.upkeep.get((name, view), ()):
@@ -339,7 +339,9 @@ class Assembly:
                 puts = work.puts + work.patches + work.moves + work.adds
                 deletes = work.deletes + work.moves
                 if puts or deletes or work.checks:
-                    premium = problem.costs.premium(work, part.cost) if transaction and part.entries else Cost()
+                    premium = (
+                        problem.costs.premium(work, part.cost).share(shares.get(view, 0.0)) if part.entries else Cost()
+                    )
                     cost = total((part.cost, premium))
                     edits = {"put": work.puts, "patch": work.patches, "move": work.moves, "delete": work.deletes}
                     edits["add"] = work.adds

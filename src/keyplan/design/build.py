@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from math import inf, log10
 from types import MappingProxyType
 
@@ -20,9 +20,10 @@ from keyplan.design.maintain import Maintenance
 from keyplan.design.needs import need_of_pattern, rank_target_need, whole_row
 from keyplan.design.options import Options
 from keyplan.design.overflow import most_wanted
-from keyplan.design.problem import CARRY, Problem, Root
+from keyplan.design.problem import CARRY, Calls, Problem, Root
 from keyplan.design.required import is_exact, is_home, required_views
 from keyplan.design.statistics import Statistics
+from keyplan.design.together import is_read_to_return, shares_in_transactions
 from keyplan.design.upkeep import Carry, Upkeep
 from keyplan.design.worth import at_least_worth, copies_of_rows, is_covering, least_cost
 from keyplan.engines.base import Engine, Kind
@@ -170,7 +171,8 @@ def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None 
     # A write that cannot be done is reported, and what it would do is not paid for.
     served = {name: write.traffic.rate for name, write in model.writes.items() if name not in ground.unserved}
     kept = {key: parts for key, parts in upkeep.items() if key[0] in served}
-    demanded = _demanded(model, ground.options, kept)
+    calls = _calls(ground.statistics, kinds)
+    demanded = _returned(ground, calls, served, _demanded(model, ground.options, kept))
     roots = [*ground.roots, *demanded, *_carried(model, kinds, ground.options, views, kept)]
     required = required_views(model, kinds, views)
     own = costs.couplings(list(views.values()), ground.facts)
@@ -189,11 +191,23 @@ def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None 
         costs,
         required,
         _together(costs, couplings, model, views, upkeep, required),
-        {name: _several_rows(ground.statistics, kinds, write) for name, write in model.writes.items()},
+        calls,
         _carrying(model, kinds, costs, views, ground.facts, least),
     )
     whole = {name: ground.options.root(whole_row(model, name), None) for name in model.entities}
     return Built(problem, ground, whole, couplings, scans)
+
+
+def _calls(statistics: Statistics, kinds: Mapping[str, Kind]) -> dict[str, Calls]:
+    together = shares_in_transactions(statistics.model)
+    return {
+        name: Calls(
+            _several_rows(statistics, kinds, write),
+            1.0 if write.by_key else max(1.0, write.rows or 1.0),
+            together.get(name, 0.0),
+        )
+        for name, write in statistics.model.writes.items()
+    }
 
 
 def _several_rows(statistics: Statistics, kinds: Mapping[str, Kind], write: Write) -> bool:
@@ -362,6 +376,24 @@ def _demanded(model: Model, options: Options, upkeep: Mapping[tuple[str, str], l
                     roots[key] = Root(write, demand.what, goal, rate, False, set(), demand.label)
                 roots[key].demanded_by.add(view)
     return list(roots.values())
+
+
+def _returned(
+    ground: Ground, calls: Mapping[str, Calls], served: Container[str], demanded: Sequence[Root]
+) -> list[Root]:
+    """Those that views demand, and the rows that calls in transactions return, where the engine does not return rows
+    then: they are read first, as they are where a view demands it."""
+    model, roots = ground.model, list(demanded)
+    for name, write in model.writes.items():
+        share = calls[name].together
+        always = any((root.name, root.kind) == (name, "old") for root in ground.roots)
+        if share and not always and name in served and is_read_to_return(write, ground.costs):
+            for number, root in enumerate(roots):
+                if (root.name, root.kind, root.label) == (name, "old", write.entity):
+                    roots[number] = replace(root, rate=root.rate * (1.0 - share))
+            goal = ground.options.root(whole_row(model, write.entity), None)
+            roots.append(Root(name, "old", goal, write.traffic.rate * share, label=write.entity))
+    return roots
 
 
 def _carried(

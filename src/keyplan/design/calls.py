@@ -16,6 +16,7 @@ from keyplan.design.computed import computed_of
 from keyplan.design.needs import Need, dangling, dependents, is_generated, whole_row
 from keyplan.design.statistics import Statistics
 from keyplan.design.subsets import chance_of_refill, refill_need
+from keyplan.design.together import is_read_to_return, shares_in_transactions
 from keyplan.engines.base import Kind, composed_keys
 from keyplan.engines.upserts import is_told_apart, needs_row
 from keyplan.engines.work import CostModel
@@ -102,6 +103,7 @@ class WriteCalls:
         self.costs = costs
         self.lookup = lookup
         self.kinds = kinds
+        self.together = shares_in_transactions(model)
         self.kept: dict[str, list[Kept]] = {name: [] for name in model.entities}
         self.views = named = list(views)
         for view in named:
@@ -240,6 +242,11 @@ class WriteCalls:
             if self._needs_old(write, of) and not (of.below and write.kind == "delete") and not known:
                 wanted[of.entity] = wanted.get(of.entity, 0.0) + of.times
         count.add(self.lookup(whole_row(self.model, entity), times) for entity, times in wanted.items())
+        share = self.together.get(write.name, 0.0)
+        if share and write.entity not in wanted and is_read_to_return(write, self.costs):
+            found = self.lookup(whole_row(self.model, write.entity), 1.0)
+            count.requests += share * found.requests
+            count.trips += found.trips if share >= 0.5 else 0
 
     def _needs_old(self, write: Write, of: _Rows) -> bool:
         kept = self.kept[of.entity]

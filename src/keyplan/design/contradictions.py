@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keyplan.design.statistics import Statistics
+from keyplan.design.together import more_than_said
 from keyplan.model.entity import Entity
 from keyplan.plan.design import Finding
 from keyplan.units import format_about
@@ -13,11 +14,12 @@ YEAR_S = 365 * 86400
 
 
 def contradictions(statistics: Statistics) -> list[Finding]:
-    """Counts that the rates of creates outgrow, and a `max` below the average."""
+    """Counts that the rates of creates outgrow, a `max` below the average, rates below those of transactions."""
     found: list[Finding] = []
     for entity in statistics.model.entities.values():
         found.extend(_outgrown(statistics, entity))
         found.extend(_more_than_max(statistics, entity))
+    found.extend(more_than_said(statistics.model))
     return found
 
 

@@ -7,6 +7,7 @@ from math import ceil
 
 from keyplan.design.keeping import Keeping
 from keyplan.design.needs import row_of_role
+from keyplan.design.required import is_home
 from keyplan.design.spread import expected_entries
 from keyplan.design.subsets import chance_of_refill, refill_need
 from keyplan.design.upkeep import Change, Demand, Effect, Upkeep
@@ -41,7 +42,7 @@ class OwnRows(Keeping):
             change, read, more = self._in_subset(write, effect, view, seen, facts, embed, change)
             demands += more
         demands += self._next_extremes(write, effect, seen, change) if not kind.kept_by_engine else []
-        if change.needs_old and not effect.old_known:
+        if (change.needs_old or self._is_returned(write, effect, view, kind, change)) and not effect.old_known:
             demands.append(Demand(write.name, "old", effect.entity, self._whole_row(effect.entity), effect.times))
         scale = effect.times
         inside = bool(at) and kind.one_value and self._parent_field(view, at) in effect.parents_known
@@ -69,6 +70,13 @@ class OwnRows(Keeping):
                 most = min(most, ceil(per_row - 1e-9) * self._most_groups(effect, seen))
         cost = self.costs.touch(work) if touched else Cost()
         return Upkeep(work, total((cost, read)) if read.cost else cost, own, most, tuple(demands))
+
+    def _is_returned(self, write: Write, effect: Effect, view: View, kind: Kind, change: Change) -> bool:
+        """Whether the row has to be known to be returned, because an entry besides its home's is written with it."""
+        if not write.returns or self.costs.returns_together or effect.kind == "create" or effect.entity != write.entity:
+            return False
+        written = change.puts or change.patches or change.moves or change.deletes or change.adds
+        return bool(written) and not kind.kept_by_engine and not is_home(self.model, self.kinds, view)
 
     def _next_extremes(self, write: Write, effect: Effect, view: View, change: Change) -> list[Demand]:
         """The rows of a group, which are read where its least or greatest may be the one that goes: as any other."""

@@ -6,8 +6,9 @@ programming, and both must agree.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 from types import MappingProxyType
 
 from keyplan.design.goals import Goal, Option
@@ -54,8 +55,8 @@ class Problem:
     required: list[tuple[str, list[str]]]
     """At least one view of each list has to be chosen; the text says what for."""
     couplings: Couplings
-    several_rows: Mapping[str, bool]
-    """Per write: whether one call writes several rows anyway."""
+    calls: Mapping[str, Calls]
+    """Per write: how it is called."""
     carrying: Mapping[str, float] = field(default_factory=dict)
     """A small cost per view, so that nothing useless is kept and ties are broken for keys that people expect."""
     _fixed: dict[str, float] = field(default_factory=dict, init=False, repr=False)
@@ -79,20 +80,22 @@ class Problem:
         self._fixed[name] = total
         return total
 
-    def touch_cost(self, write: str, name: str) -> float:
-        """The cost that a transaction adds for this view, per unit of the objective."""
-        touch = self.touches(write).get(name)
-        return touch.cost if touch is not None else 0.0
-
     def own_touched(self, write: str) -> list[str]:
         """The self-kept views that a write touches."""
         return [name for name, touch in self.touches(write).items() if touch.is_own]
 
-    def is_transaction(self, write: str, chosen: Container[str]) -> bool:
-        """Whether one call touches more than one self-kept entry under this choice."""
-        if self.several_rows[write]:
-            return True
-        return sum(touch.entries for name, touch in self.touches(write).items() if name in chosen) > 1
+    def premiums(self, write: str, chosen: Container[str]) -> dict[str, float]:
+        """Per view that a write touches under this choice: the share of its work there that is done in transactions."""
+        calls = self.calls[write]
+        touched = {name: touch for name, touch in self.touches(write).items() if name in chosen}
+        largest = sorted((touch.share for touch in touched.values()), reverse=True)
+        found = {}
+        for name, touch in touched.items():
+            others = largest[1:] if touch.share == largest[0] else largest
+            with_others = min(touch.share, others[0]) if others else 0.0
+            alone = max(touch.several, with_others) / touch.share if touch.share else 0.0
+            found[name] = 1.0 if calls.several_rows else calls.together + (1.0 - calls.together) * alone
+        return found
 
     def touches(self, write: str) -> Mapping[str, Touched]:
         """What a write does to each view that it has to do with, in the order of the views."""
@@ -101,14 +104,46 @@ class Problem:
             self._touches.update({name: {} for name in self.rates})
             for (name, view), parts in sorted(self.upkeep.items(), key=lambda item: order[item[0][1]]):
                 if name in self.rates:
-                    # What a home has along is priced by a root of its own.
-                    paid = [part for part in parts if part.entries and not part.carries]
-                    cost = sum(self.costs.premium(part.work, part.cost).cost for part in paid)
-                    own = [part for part in parts if part.entries > 0]
-                    several = [part.entries > 1.0 + 1e-9 or part.work.moves > 0 for part in own]
-                    entries = sum(2 if many else 1 for many in several)
-                    self._touches[name][view] = Touched(cost * self.rates[name] * self.costs.per_second, entries)
+                    self._touches[name][view] = self._touched(name, parts)
+            for name, touched in self._touches.items():
+                if not any(self.is_certain(name, names) for _, names in self.required):
+                    self._touches[name] = {view: touch.rounded_up() for view, touch in touched.items()}
         return self._touches[write]
+
+    def is_certain(self, write: str, names: Iterable[str]) -> bool:
+        """Whether each call touches whichever of these views there is."""
+        touched = self._touches[write]
+        return all(name in touched and touched[name].share >= 1.0 for name in names)
+
+    def _touched(self, write: str, parts: Sequence[Upkeep]) -> Touched:
+        # What a home has along is priced by a root of its own.
+        paid = [part for part in parts if part.entries and not part.carries]
+        cost = sum(self.costs.premium(part.work, part.cost).cost for part in paid)
+        rows = self.calls[write].rows
+        shares, several = [0.0, 0.0], 0.0
+        for part in parts:
+            if part.entries > 0:
+                shares.append(_share(part.entries / rows))
+                several = max(several, 1.0 if part.entries / rows > 1.0 + 1e-9 else _share(part.work.moves / rows))
+        shares.sort(reverse=True)
+        return Touched(cost * self.rates[write] * self.costs.per_second, shares[0], max(several, shares[1]))
+
+
+def _share(entries: float) -> float:
+    """The share of calls that touch so many entries on average, at most."""
+    return 1.0 if entries >= 1.0 - 1e-9 else entries
+
+
+@dataclass(frozen=True)
+class Calls:
+    """How a write is called."""
+
+    several_rows: bool = False
+    """Each call writes several rows, and nothing can make them one entry."""
+    rows: float = 1.0
+    """The rows that a call changes one after the other, each by itself."""
+    together: float = 0.0
+    """The share of the calls that are made together with others, by the transactions of the model."""
 
 
 @dataclass(frozen=True)
@@ -116,13 +151,19 @@ class Touched:
     """What one write does to one view, as far as transactions are concerned."""
 
     cost: float
-    """Per unit of the objective."""
-    entries: int
-    """Self-kept entries that it touches: none, one, or more than one."""
+    """What it costs more if all of it is done in transactions, per unit of the objective."""
+    share: float
+    """The share of the rows written that touch self-kept entries of it; 0: they are the engine's."""
+    several: float
+    """The share of them that touch more than one, and are a transaction by that alone."""
 
     @property
     def is_own(self) -> bool:
-        return self.entries > 0
+        return self.share > 0
+
+    def rounded_up(self) -> Touched:
+        """As if each call did what some do: where no entry is touched by each, nobody knows which come together."""
+        return Touched(self.cost, float(ceil(self.share)), float(ceil(self.several)))
 
 
 @dataclass
@@ -215,8 +256,8 @@ def evaluate(problem: Problem, chosen: set[str], known: Mapping[int, float] = Ma
         total += problem.fixed_cost(name)
     if problem.costs.transactional:
         for write in problem.rates:
-            if problem.is_transaction(write, chosen):
-                total += sum(touch.cost for name, touch in problem.touches(write).items() if name in chosen)
+            touches = problem.touches(write)
+            total += sum(touches[name].cost * share for name, share in problem.premiums(write, chosen).items())
     return Evaluation(total, choice, best, reads, unserved)
 
 

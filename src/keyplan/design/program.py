@@ -210,26 +210,41 @@ def _raised(linear: Linear, columns: Columns, top: Goal) -> None:
 
 
 def _premiums(problem: Problem, linear: Linear, dropped: Set[str]) -> None:
-    """A write that touches several self-kept entries is a transaction and pays for each of them once more."""
+    """A write that touches several self-kept entries is a transaction and pays for each of them once more; so it does,
+    whatever it touches, for the calls that the model makes together with others.
+
+    Entries that only some calls touch make a transaction of those. They pay for all they do themselves; what each call
+    touches pays for the largest of these shares.
+    """
     for write in problem.rates:
-        touched = [name for name in problem.own_touched(write) if name not in dropped]
+        touched = {
+            name: touch for name, touch in problem.touches(write).items() if touch.is_own and name not in dropped
+        }
         if not touched:
             continue
-        if problem.several_rows[write] or _always_several(problem, dropped | set(touched)):
-            for name in touched:
-                linear.costs[linear.columns[name]] += problem.touch_cost(write, name)
+        certain = [name for name, touch in touched.items() if touch.share >= 1.0]
+        always = problem.calls[write].several_rows or _always_several(problem, dropped | set(certain))
+        together = 1.0 if always else problem.calls[write].together
+        for name, touch in touched.items():
+            linear.costs[linear.columns[name]] += touch.cost * together
+        if together >= 1.0:
             continue
-        alone = [name for name in touched if _always_alone(problem, write, name)]
-        some = _always_one_of(problem, touched, dropped)
-        premium = linear.variable(f"p.{write}", 0.0, integer=True)
+        some = _always_one_of(problem, certain, dropped)
+        shares = {touch.share for touch in touched.values()} | {touch.several for touch in touched.values()}
+        premium = linear.variable(f"p.{write}", 0.0, integer=shares <= {0.0, 1.0})
         pays = {}
         singles = []
-        for name in touched:
+        makes = set()
+        for name, touch in touched.items():
             column = linear.columns[name]
-            cost = problem.touch_cost(write, name)
-            if name not in alone or (some and name not in some):
-                # By itself, or with the one that is always there, it touches two entries: it makes a transaction.
-                linear.row({premium: 1.0, column: -1.0}, low=0.0)
+            cost = touch.cost * (1.0 - together)
+            # By itself, or with the one that is always there, it touches two entries: it makes a transaction.
+            second = touch.share if some and name not in some else touch.several
+            if second > 0.0:
+                linear.row({premium: 1.0, column: -second}, low=0.0)
+            if second >= 1.0:
+                makes.add(column)
+            if second >= touch.share:
                 linear.costs[column] += cost
                 pays[name] = column
                 continue
@@ -241,7 +256,6 @@ def _premiums(problem: Problem, linear: Linear, dropped: Set[str]) -> None:
             # Of those, one is always there, and where the write is a transaction it pays.
             linear.row({premium: -1.0, **{pays.get(name, linear.columns[name]): 1.0 for name in some}}, low=0.0)
         _at_most_one(linear, f"p.{write}", singles)
-        makes = {column for name, column in pays.items() if column == linear.columns[name]}
         linear.implied.add({premium}, makes)
 
 
@@ -266,15 +280,10 @@ def _always_several(problem: Problem, touched: Set[str]) -> bool:
 
 
 def _always_one_of(problem: Problem, touched: Sequence[str], dropped: Set[str]) -> set[str]:
-    """The smallest list of views of which a design has one at least, and all of which the write touches.
+    """The smallest list of views of which a design has one at least, and all of which each call touches.
 
     It makes the program's relaxation tight: any other view that the write touches is then the second one.
     """
     lists = [set(names) - dropped for _, names in problem.required]
     lists = [names for names in lists if names <= set(touched)]
     return min(lists, key=lambda names: (len(names), sorted(names)), default=set())
-
-
-def _always_alone(problem: Problem, write: str, name: str) -> bool:
-    parts = [part for part in problem.upkeep.get((write, name), ()) if part.entries > 0]
-    return len(parts) == 1 and parts[0].entries <= 1.0 + 1e-9 and not parts[0].work.moves

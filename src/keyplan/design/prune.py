@@ -124,7 +124,9 @@ def _rows_allow(problem: Problem, new: Mapping[int, float], old: Mapping[int, fl
 def _touches_no_more(new: Mapping[str, Touched], old: Mapping[str, Touched]) -> bool:
     for write, touch in new.items():
         before = old.get(write)
-        if before is None or touch.entries > before.entries or touch.cost > before.cost * SAME:
+        if before is None or touch.cost > before.cost * SAME:
+            return False
+        if touch.share > before.share or touch.several > before.several:
             return False
     return True
 

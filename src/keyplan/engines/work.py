@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from keyplan.model.pattern import Traffic
 from keyplan.plan.view import View
 
+SLOW_SHARE = 0.01
+"""What fewer executions than these take is not in a p99."""
+
 
 @dataclass(frozen=True)
 class Rejection:
@@ -41,6 +44,12 @@ class Cost:
         """The cost of many executions at once, which wait for each other no longer than one."""
         units = {unit: amount * many for unit, amount in self.units.items()}
         return Cost(self.cost * many, units, self.p99_ms, self.requests, self.trips)
+
+    def share(self, share: float) -> Cost:
+        """The mean cost where only this share of the executions takes it; the slow ones are among them, if they are
+        more than one in a hundred."""
+        units = {unit: amount * share for unit, amount in self.units.items()}
+        return Cost(self.cost * share, units, self.p99_ms if share >= SLOW_SHARE else 0.0, self.requests, self.trips)
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from keyplan.engines.base import Proc
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
 from keyplan.model.new_row import NewRow, copy_in, expiry
 from keyplan.store.changes import RowChange
-from keyplan.store.jobs import Change, Delete, Job, Put
+from keyplan.store.jobs import Change, Delete, Job, Put, Written
 from keyplan.store.mutate import Mutator
 from keyplan.store.rows import Key, Row, RowReader, World
+
+Reading = Literal["needed", "returned", "all"]
+"""The old rows that are read: those that something depends on, also those that are to be returned, or all."""
 
 
 class RowChanges:
@@ -25,7 +28,7 @@ class RowChanges:
         self.reader = reader
 
     def changes(
-        self, jobs: Sequence[Job], now: datetime, reading: bool, known: Mapping[tuple[str, Key], Row | None]
+        self, jobs: Sequence[Job], now: datetime, reading: Reading, known: Mapping[tuple[str, Key], Row | None]
     ) -> Proc[tuple[list[RowChange], Mapping[tuple[str, Key], Row | None]]]:
         """The row changes of the jobs, from old rows read now where they are needed, and other rows that were read."""
         # A row that later ones of this write take a snapshot of has to be known whole.
@@ -33,7 +36,9 @@ class RowChanges:
         blind = {
             n: change
             for n, job in enumerate(jobs)
-            if not reading and (n > copying or isinstance(job, Put)) and (change := job.blind(self.mutator))
+            if not _is_read(job, reading)
+            and (n > copying or isinstance(job, Put))
+            and (change := job.blind(self.mutator))
         }
         wanted = [(job.entity.name, job.key) for n, job in enumerate(jobs) if n not in blind]
         old = {place: known[place] for place in wanted if place in known}
@@ -102,6 +107,11 @@ class RowChanges:
                         below.append((child.name, list(rows), inner))
             level = below
         return result
+
+
+def _is_read(job: Job, reading: Reading) -> bool:
+    """Whether the old row is read, though what the job does might not depend on it."""
+    return reading == "all" or (reading == "returned" and isinstance(job, Written) and job.returning)
 
 
 def _may_copy(job: Job) -> bool:

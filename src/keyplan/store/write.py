@@ -33,7 +33,7 @@ from keyplan.store.intents import Intents
 from keyplan.store.jobs import Change, Delete, Job, Put, Update, Written, key_values
 from keyplan.store.mutate import Mutator
 from keyplan.store.pump import Tally, gather
-from keyplan.store.row_changes import RowChanges
+from keyplan.store.row_changes import Reading, RowChanges
 from keyplan.store.rows import Key, Row, RowReader
 
 ATTEMPTS = 30
@@ -234,7 +234,8 @@ class Writer:
 
         Rows that are `known` are read again only if the engine refuses what follows from them.
         """
-        reading = lost = False
+        reading: Reading = "needed"
+        lost = False
         noted_as = ""
         last: list[Any] | None = None
         cleared: list[RowChange] = []
@@ -256,7 +257,7 @@ class Writer:
             except ChangedMeanwhileError:
                 if attempt == ATTEMPTS - 1:
                     raise
-                reading = True
+                reading = "all"
                 yield Pause(random.random() * min(0.2, 0.002 * 2**attempt))
                 continue
             if not batch.edits:
@@ -266,7 +267,7 @@ class Writer:
             pending: list[RowChange] = []
             copied: Copied | None = None
             if self.is_unknown(batch):
-                reading, attempt = True, attempt - 1
+                reading, attempt = "returned", attempt - 1
                 continue
             intents, late = self.intents.announced(batch)
             if self.is_too_much(batch, intents):
@@ -350,10 +351,10 @@ class Writer:
                     raise self.refusal(batch, number, reply)
                 repeated = not more
                 cleared = more
-            last = state if reading and not contended else None
-            if reading:
+            last = state if reading == "all" and not contended else None
+            if reading != "needed":
                 yield Pause(random.random() * min(0.2, 0.002 * 2**attempt))
-            reading = True
+            reading = "all"
         raise ConflictError(f"{jobs[0].label}: others keep changing the same rows; try again")
 
     def takes_what_lags(self, batch: Batch, edit: Edit) -> bool:

@@ -165,22 +165,40 @@ def _couplings(problem: Problem, has: dict[str, Table], many: int) -> Table:
 
 
 def _premiums(problem: Problem, has: dict[str, Table], many: int) -> Table:
-    """A write of several entries that we keep is a transaction, in which each of them costs a premium."""
+    """Entries that we keep cost a premium in a transaction: where a call touches several of them, or is one of those
+    that the model makes together with others.
+
+    What only some calls touch comes together with what each call touches, if there is such a thing; otherwise it is
+    taken for touched by each.
+    """
     total = numpy.zeros(many)
     for write, rate in problem.rates.items():
-        entries = numpy.zeros(many)
-        again = numpy.zeros(many)
-        for (name, view), parts in problem.upkeep.items():
-            if name != write:
-                continue
-            for part in parts:
-                if part.entries:
-                    one = part.entries <= 1.0 + 1e-9 and not part.work.moves
-                    entries += has[view] * (1 if one else 2)
-                    if not part.carries:  # priced by a root of its own
-                        again += has[view] * problem.costs.premium(part.work, part.cost).cost
-        transaction = entries > 1 if not problem.several_rows[write] else numpy.ones(many, dtype=bool)
-        total += numpy.where(transaction, again, 0.0) * rate * problem.costs.per_second
+        calls = problem.calls[write]
+        parts = [
+            (view, part.entries / calls.rows, part.work.moves / calls.rows)
+            for (name, view), some in problem.upkeep.items()
+            if name == write
+            for part in some
+            if part.entries
+        ]
+        always = {view for view, entries, _ in parts if entries >= 1.0 - 1e-9}
+        if not any(set(names) <= always for _, names in problem.required):
+            parts = [(view, max(1.0, entries), float(moves > 0)) for view, entries, moves in parts]
+        by_view: dict[str, list[tuple[float, float]]] = {}
+        for view, entries, moves in parts:
+            by_view.setdefault(view, []).append((min(1.0, entries), 1.0 if entries > 1.0 + 1e-9 else min(1.0, moves)))
+        for view, touches in by_view.items():
+            first, *rest = sorted((share for share, _ in touches), reverse=True)
+            with_another = numpy.full(many, max([*rest, *(several for _, several in touches)]))
+            for other, others in by_view.items():
+                if other != view:
+                    both = min(first, max(share for share, _ in others))
+                    with_another = numpy.maximum(with_another, has[other] * both)
+            apart = 1.0 - calls.together
+            share = numpy.ones(many) if calls.several_rows else calls.together + apart * with_another / first
+            paid = [part for part in problem.upkeep[write, view] if part.entries and not part.carries]
+            premium = sum(problem.costs.premium(part.work, part.cost).cost for part in paid)
+            total += has[view] * share * premium * rate * problem.costs.per_second
     return total
 
 

@@ -42,10 +42,10 @@ Item:
 """
 
 
-def model_of(entities: str = SHOP, patterns: str = "", writes: str = "") -> Model:
+def model_of(entities: str = SHOP, patterns: str = "", writes: str = "", transactions: str = "") -> Model:
     """The model with these sections; a pattern that nobody asks for where there is none."""
     text = "keyplan: 1\nname: test\n"
-    sections = {"entities": entities, "patterns": patterns, "writes": writes}
+    sections = {"entities": entities, "patterns": patterns, "writes": writes, "transactions": transactions}
     for name, body in sections.items():
         if body:
             text += f"{name}:\n{indent(dedent(body).strip(), '  ')}\n"
