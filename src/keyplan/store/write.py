@@ -321,7 +321,7 @@ class Writer:
             if not isinstance(reply, ConflictError):
                 raise named(reply, batch)
             if isinstance(reply, ChangedMeanwhileError):  # what it had still to do could not be done
-                reading = True
+                reading = "all"
                 yield Pause(random.random() * min(0.2, 0.002 * 2**attempt))
                 continue
             number = getattr(reply, "edit", 0)
