@@ -34,7 +34,7 @@ as are all there are, unless there are many; `apart`: none does, and each role i
 computed is taken from the row that keeps it."""
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Extra:
     """Something that a view lacks of what is wanted: a need of its own, so often per row."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from keyplan.design.buckets import Enumerated, enumerated
 from keyplan.design.needs import Need
@@ -21,7 +21,7 @@ Conditions = dict[tuple[str, str | None], list[Condition]]
 """By path and truncation."""
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Match:
     """A view put to use for a need; see `Search` for the meaning of the parts."""
 
@@ -73,7 +73,7 @@ def child_view(model: Model, view: View, at: tuple[str, ...]) -> View:
     return replace(seen, holds=embed.holds, embeds=embed.embeds, where=())
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class KeyMatch:
     """What a key alone does for a need, whatever the entries under it hold: shared by all views with that key."""
 
@@ -129,9 +129,11 @@ def match_key(model: Model, statistics: Statistics, kind: Kind, view: View, need
 
 
 def _match_key(model: Model, statistics: Statistics, kind: Kind, view: View, need: Need) -> KeyMatch | None:
-    if not set(view.where) <= {*need.given, *need.implied}:
-        return None
-    conditions = [condition for condition in need.given if condition not in view.where]
+    conditions = need.given
+    if view.where:
+        if not set(view.where) <= {*need.given, *need.implied}:
+            return None
+        conditions = tuple(condition for condition in need.given if condition not in view.where)
     if not _presence_implied(model, view, need):
         return None
     by_key = by_path(conditions)
@@ -345,11 +347,17 @@ def bounds(by_key: Conditions, part: Part) -> list[Condition]:
     return [condition for condition in (low, high) if condition is not None]
 
 
+@lru_cache(maxsize=1024)
+def _asked_to_be_there(given: tuple[Condition, ...]) -> tuple[Set[str], list[set[str]]]:
+    """The paths that rows which meet these conditions have a value at, and those that each search looks into."""
+    # Words that may be in one of several texts say of none of them that it is there.
+    asked = {str(c.path) for c in given if c.op in PRESENCE and not c.also}
+    return asked, [_paths(condition) for condition in given if condition.op == "search"]
+
+
 def _presence_implied(model: Model, view: View, need: Need) -> bool:
     """Whether every row that the need asks for has an entry: parts that may be missing must be asked about."""
-    # Words that may be in one of several texts say of none of them that it is there.
-    asked = {str(c.path) for c in need.given if c.op in PRESENCE and not c.also}
-    searches = [_paths(condition) for condition in need.given if condition.op == "search"]
+    asked, searches = _asked_to_be_there(need.given)
     for part in view.parts:
         if part.cut == "words":
             if not any(paths <= {part.path, *part.also} for paths in searches):

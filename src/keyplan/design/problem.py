@@ -146,7 +146,7 @@ class Calls:
     """The share of the calls that are made together with others, by the transactions of the model."""
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Touched:
     """What one write does to one view, as far as transactions are concerned."""
 

@@ -8,7 +8,7 @@ from keyplan.design.needs import Need
 from keyplan.engines.work import Cost, TouchWork
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Demand:
     """A need that a write has because of a view: the old row, rows to fan out to, or values to copy in."""
 
@@ -35,7 +35,7 @@ class Carry:
     """Of the patches in the home, together with other rows."""
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Upkeep:
     """One view's part of one write."""
 

@@ -38,7 +38,7 @@ WALK_BYTES = 1_000_000
 scan, whatever it is called."""
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Way:
     """A view that can answer a need: everything about it that does not depend on where the need arises."""
 
@@ -53,7 +53,7 @@ class Way:
     """The view whose documents the engine keeps this one over: their children come along."""
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Place:
     """Where rows of an entity are: a view, or an embed in it; `seen` is the view as those rows see it."""
 
@@ -66,7 +66,7 @@ class Place:
     """What the view itself holds."""
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Asked:
     """What is asked of all places with one key, for one need."""
 

@@ -27,7 +27,7 @@ class Rejection:
     """The part of a key that is why, if it is one alone."""
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Cost:
     """What one execution of some work takes."""
 
@@ -52,7 +52,7 @@ class Cost:
         return Cost(self.cost * share, units, self.p99_ms if share >= SLOW_SHARE else 0.0, self.requests, self.trips)
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class ViewFacts:
     """Statistics of one view; means for cost, the hottest and largest for feasibility."""
 
@@ -101,7 +101,7 @@ class EmbedFacts:
     value_bytes: Mapping[str, float]
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class Work:
     """One Search: so many requests (independent of each other), each reading so many entries of one view."""
 
@@ -146,7 +146,7 @@ class Work:
         return found
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)
 class TouchWork:
     """What one execution of a write does to one view.
 

@@ -94,6 +94,13 @@ class Condition:
     also: tuple[Path, ...] = ()
     """search: the further fields."""
 
+    def __hash__(self) -> int:
+        """Worked out once: what is found out about conditions is remembered under them."""
+        known: int | None = self.__dict__.get("_hash")
+        if known is None:
+            known = self.__dict__["_hash"] = hash((self.path, self.op, self.operands, self.cut, self.also))
+        return known
+
     def __str__(self) -> str:
         """As the model language writes it."""
         left = f"{self.cut}({self.path})" if self.cut else str(self.path)
