@@ -27,6 +27,7 @@ from keyplan.design.required import homes_inside, is_home
 from keyplan.design.slow import slow_patterns, slow_writes
 from keyplan.design.solve import Solution
 from keyplan.design.subsets import refill_need
+from keyplan.design.weakly import weakly
 from keyplan.engines.base import Engine
 from keyplan.engines.work import Cost, Load, ViewFacts, Work, total
 from keyplan.model.model import Model, path_of
@@ -65,7 +66,9 @@ class Assembly:
         self.names = view_names(model, self.chosen, {name for name, _ in self.homes.values()})
         self.nodes = Nodes(model, engine.kinds, self.names, self.evaluation.choice)
         views = [replace(self._kept(view), base=self.bases.get(name, ("",))[0]) for name, view in self.chosen.items()]
-        self.calls = WriteCalls(model, built.statistics, engine.kinds, built.problem.costs, views, self._looked_up)
+        self.calls = WriteCalls(
+            model, built.statistics, engine.kinds, built.problem.costs, views, weakly(self._looked_up)
+        )
 
     def design(self, seconds: float, unserved: Mapping[str, Unserved]) -> Design:
         """The whole design."""
@@ -365,19 +368,18 @@ class Assembly:
     def _users(self) -> dict[str, list[str]]:
         """Per view: the patterns and writes whose plans come to it."""
         users: dict[str, list[str]] = {name: [] for name in self.chosen}
-
-        def walk(goal: Goal, name: str) -> None:
-            option = self.evaluation.choice[goal.number]
-            for used in sorted(option.takes):
-                if name not in users[used]:
-                    users[used].append(name)
-            for sub in option.subs:
-                walk(sub.goal, name)
-
         for root in self.built.problem.roots:
             if root.applies(self.chosen):
-                walk(root.goal, root.name)
+                self._note_users(root.goal, root.name, users)
         return users
+
+    def _note_users(self, goal: Goal, name: str, users: dict[str, list[str]]) -> None:
+        option = self.evaluation.choice[goal.number]
+        for used in sorted(option.takes):
+            if name not in users[used]:
+                users[used].append(name)
+        for sub in option.subs:
+            self._note_users(sub.goal, name, users)
 
     def _figures(self) -> dict[str, ViewFigures]:
         problem = self.built.problem

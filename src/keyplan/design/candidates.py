@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import combinations, islice
 
 from keyplan.design.computed import is_holdable, is_keyable
@@ -18,6 +17,7 @@ from keyplan.design.embedding import embedding_homes
 from keyplan.design.match import PRESENCE, match_key
 from keyplan.design.needs import Need, held_paths
 from keyplan.design.statistics import CUT_SECONDS, Statistics
+from keyplan.design.weakly import remembered
 from keyplan.design.windows import kept_for
 from keyplan.engines.base import Kind
 from keyplan.model.entity import EXPIRES
@@ -54,8 +54,8 @@ class Candidates:
         self.views: dict[tuple[object, ...], View] = {}
         self._noted: list[View] | None = None
         """Where views go that are not added yet."""
-        self._asked = cache(self._wanted_of)
-        self._copyable = cache(self._is_copyable)
+        self._asked = remembered(self._wanted_of)
+        self._copyable = remembered(self._is_copyable)
         self.changing = _changing_columns(model)
         self.own = [kind for kind in kinds.values() if not kind.kept_by_engine and not kind.families]
         self.embedding = [kind for kind in kinds.values() if kind.embeds]

@@ -138,13 +138,12 @@ def _option_p99(option: Option, of: Callable[[list[float]], float], known: dict[
 
 def goal_cost(goal: Goal) -> float:
     """The least that reaching a goal can cost, whatever views there are."""
-    known: dict[int, float] = {}
+    return _least(goal, {})
 
-    def least(goal: Goal) -> float:
-        if goal.number not in known:
-            known[goal.number] = 0.0
-            sums = [option.cost.cost + sum(least(sub.goal) for sub in option.subs) for option in goal.options]
-            known[goal.number] = min(sums, default=0.0)
-        return known[goal.number]
 
-    return least(goal)
+def _least(goal: Goal, known: dict[int, float]) -> float:
+    if goal.number not in known:
+        known[goal.number] = 0.0
+        sums = [option.cost.cost + sum(_least(sub.goal, known) for sub in option.subs) for option in goal.options]
+        known[goal.number] = min(sums, default=0.0)
+    return known[goal.number]

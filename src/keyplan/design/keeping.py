@@ -12,6 +12,7 @@ from keyplan.design.match import child_view
 from keyplan.design.needs import Need, dependents, whole_row
 from keyplan.design.statistics import Statistics
 from keyplan.design.upkeep import Carry, Effect, Upkeep
+from keyplan.design.weakly import remembered
 from keyplan.engines.base import Kind
 from keyplan.engines.work import CostModel, TouchWork, ViewFacts, total
 from keyplan.model.changing import changing_columns
@@ -43,17 +44,17 @@ class Keeping:
         self._changing = changing_columns(model)
         self._flows = Flows(model, statistics, facts)
         # What is the same for all writes is worked out once per view.
-        self._copied = cache(self._copied_paths)
-        self._chains = cache(self._copying_chains)
-        self._ways = cache(self._copying_ways)
+        self._copied = remembered(self._copied_paths)
+        self._chains = remembered(self._copying_chains)
+        self._ways = remembered(self._copying_ways)
         self._computed = cache(partial(computed_of, model))
         self._own_columns = cache(partial(_own_columns, model))
-        self._decisive = cache(self._decisive_columns)
+        self._decisive = remembered(self._decisive_columns)
         self._seen = cache(partial(child_view, model))
-        self._home = cache(self._home_of)
+        self._home = remembered(self._home_of)
         self._many = cache(facts.multiplicity)
-        self._carried = cache(self._carried_columns)
-        self._chains_by_entity = cache(self._copying_from)
+        self._carried = remembered(self._carried_columns)
+        self._chains_by_entity = remembered(self._copying_from)
         self._whole_row = cache(partial(whole_row, model))
         self._dependents = cache(partial(dependents, model))
         self._sizes: dict[tuple[View, tuple[str, ...]], float] = {}

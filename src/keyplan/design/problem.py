@@ -6,7 +6,7 @@ programming, and both must agree.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from math import ceil
 from types import MappingProxyType
@@ -207,6 +207,28 @@ def coupling_cost(couplings: Couplings, chosen: set[str]) -> float:
     return sum(couplings.variables[name][0] * amount for name, amount in least.items())
 
 
+def _price(goal: Goal, chosen: Set[str], best: dict[int, float], choice: dict[int, Option]) -> float:
+    """The price of a goal, which with those of all below it is noted in `best`, and the options in `choice`."""
+    known = best.get(goal.number)
+    if known is not None:
+        return known
+    lowest = INFEASIBLE
+    best[goal.number] = INFEASIBLE
+    for option in goal.options:
+        if not option.takes <= chosen:
+            continue
+        cost = option.cost.cost
+        for sub in option.subs:
+            cost += _price(sub.goal, chosen, best, choice)
+            if cost == INFEASIBLE:
+                break
+        if cost < lowest - 1e-15 * max(1.0, abs(lowest) if lowest != INFEASIBLE else 1.0):
+            lowest = cost
+            choice[goal.number] = option
+    best[goal.number] = lowest
+    return lowest
+
+
 def evaluate(problem: Problem, chosen: set[str], known: Mapping[int, float] = MappingProxyType({})) -> Evaluation:
     """Prices a choice of views exactly, by dynamic programming over the options.
 
@@ -214,26 +236,6 @@ def evaluate(problem: Problem, chosen: set[str], known: Mapping[int, float] = Ma
     """
     best: dict[int, float] = dict(known)
     choice: dict[int, Option] = {}
-
-    def price(goal: Goal) -> float:
-        if goal.number in best:
-            return best[goal.number]
-        lowest = INFEASIBLE
-        best[goal.number] = INFEASIBLE
-        for option in goal.options:
-            if not option.takes <= chosen:
-                continue
-            cost = option.cost.cost
-            for sub in option.subs:
-                cost += price(sub.goal)
-                if cost == INFEASIBLE:
-                    break
-            if cost < lowest - 1e-15 * max(1.0, abs(lowest) if lowest != INFEASIBLE else 1.0):
-                lowest = cost
-                choice[goal.number] = option
-        best[goal.number] = lowest
-        return lowest
-
     total = 0.0
     unserved = []
     reads: dict[str, float] = {}
@@ -244,7 +246,7 @@ def evaluate(problem: Problem, chosen: set[str], known: Mapping[int, float] = Ma
     for root in problem.roots:
         if not root.applies(chosen):
             continue
-        cost = price(root.goal)
+        cost = _price(root.goal, chosen, best, choice)
         if cost == INFEASIBLE:
             unserved.append(root.name)
         share = cost * root.rate * problem.costs.per_second
@@ -264,32 +266,29 @@ def evaluate(problem: Problem, chosen: set[str], known: Mapping[int, float] = Ma
 def goals_by_view(problem: Problem, found: Evaluation) -> dict[str, set[int]]:
     """Per view: the goals whose plan comes to it, so that no others change their price if it is dropped."""
     used: dict[int, frozenset[str]] = {}
-
-    def views_of(goal: Goal) -> frozenset[str]:
-        if goal.number not in used:
-            used[goal.number] = frozenset()
-            option = found.choice.get(goal.number)
-            if option is not None:
-                used[goal.number] = option.takes.union(*(views_of(sub.goal) for sub in option.subs))
-        return used[goal.number]
-
     seen: set[int] = set()
-
-    def visit(goal: Goal) -> None:
+    stack = [root.goal for root in reversed(problem.roots)]
+    while stack:
+        goal = stack.pop()
         if goal.number not in seen:
             seen.add(goal.number)
-            views_of(goal)
-            for option in goal.options:
-                for sub in option.subs:
-                    visit(sub.goal)
-
-    for root in problem.roots:
-        visit(root.goal)
+            _views_of(goal, found, used)
+            stack.extend(sub.goal for option in goal.options for sub in option.subs)
     users: dict[str, set[int]] = {}
     for number, names in used.items():
         for name in names:
             users.setdefault(name, set()).add(number)
     return users
+
+
+def _views_of(goal: Goal, found: Evaluation, used: dict[int, frozenset[str]]) -> frozenset[str]:
+    """The views that the plan of a goal comes to, noted in `used` with those of all below it."""
+    if goal.number not in used:
+        used[goal.number] = frozenset()
+        option = found.choice.get(goal.number)
+        if option is not None:
+            used[goal.number] = option.takes.union(*(_views_of(sub.goal, found, used) for sub in option.subs))
+    return used[goal.number]
 
 
 def carried(problem: Problem, chosen: set[str]) -> float:

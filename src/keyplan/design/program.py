@@ -65,34 +65,8 @@ def build(problem: Problem, dropped: Set[str] = frozenset()) -> Linear:
     for name in problem.views:
         linear.variable(name, problem.fixed_cost(name), 0.0 if name in dropped else 1.0, integer=True)
     columns: Columns = {}
-
-    def add_goal(goal: Goal, rate: float, times: dict[int, float]) -> None:
-        if goal.number in columns:
-            return
-        here = columns[goal.number] = []
-        by_view: dict[str, list[int]] = {}
-        options: list[tuple[frozenset[int], int]] = []
-        for number, option in enumerate(goal.options):
-            takes = option.takes
-            if not dropped.isdisjoint(takes):
-                continue
-            column = linear.variable(f"y{goal.number}.{number}", option.cost.cost * rate * per_second, INF)
-            here.append((option, column))
-            options.append((frozenset(linear.columns[name] for name in takes), column))
-            for name in sorted(takes):
-                by_view.setdefault(name, []).append(column)
-        if times[goal.number] <= 1:
-            linear.implied.goals.append(options)
-        for name, using in by_view.items():
-            row = dict.fromkeys(using, 1.0)
-            row[linear.columns[name]] = -times[goal.number]
-            linear.row(row, high=0.0)
-        for option, _ in here:
-            for sub in option.subs:
-                add_goal(sub.goal, rate, times)
-
     for root in problem.roots:
-        add_goal(root.goal, root.rate, _times(root.goal))
+        _add_goal(linear, columns, dropped, root.goal, root.rate, per_second, _times(root.goal))
         uses = {column: 1.0 for _, column in columns[root.goal.number]}
         if root.always:
             linear.row(uses, 1.0, 1.0)
@@ -117,6 +91,41 @@ def build(problem: Problem, dropped: Set[str] = frozenset()) -> Linear:
     return linear
 
 
+def _add_goal(
+    linear: Linear,
+    columns: Columns,
+    dropped: Set[str],
+    goal: Goal,
+    rate: float,
+    per_second: float,
+    times: dict[int, float],
+) -> None:
+    """The options of a goal and of all below it, and that each wants its views."""
+    if goal.number in columns:
+        return
+    here = columns[goal.number] = []
+    by_view: dict[str, list[int]] = {}
+    options: list[tuple[frozenset[int], int]] = []
+    for number, option in enumerate(goal.options):
+        takes = option.takes
+        if not dropped.isdisjoint(takes):
+            continue
+        column = linear.variable(f"y{goal.number}.{number}", option.cost.cost * rate * per_second, INF)
+        here.append((option, column))
+        options.append((frozenset(linear.columns[name] for name in takes), column))
+        for name in sorted(takes):
+            by_view.setdefault(name, []).append(column)
+    if times[goal.number] <= 1:
+        linear.implied.goals.append(options)
+    for name, using in by_view.items():
+        row = dict.fromkeys(using, 1.0)
+        row[linear.columns[name]] = -times[goal.number]
+        linear.row(row, high=0.0)
+    for option, _ in here:
+        for sub in option.subs:
+            _add_goal(linear, columns, dropped, sub.goal, rate, per_second, times)
+
+
 def _bases(problem: Problem, linear: Linear, dropped: Set[str]) -> None:
     """The engine's rows by which a view is only possible beside another one, or makes a variable one."""
     resting: dict[frozenset[int], set[int]] = {}
@@ -130,20 +139,20 @@ def _bases(problem: Problem, linear: Linear, dropped: Set[str]) -> None:
         linear.implied.add(numbers, resting_views | {number for number in numbers if number < len(problem.views)})
 
 
+def _finish(goal: Goal, seen: set[int], finished: list[Goal]) -> None:
+    """Appends a goal behind all that are below it."""
+    if goal.number not in seen:
+        seen.add(goal.number)
+        for option in goal.options:
+            for sub in option.subs:
+                _finish(sub.goal, seen, finished)
+        finished.append(goal)
+
+
 def _times(top: Goal) -> dict[int, float]:
     """How often a plan may come to each goal: branches that have a goal in common both raise it."""
     finished: list[Goal] = []
-    seen: set[int] = set()
-
-    def visit(goal: Goal) -> None:
-        if goal.number not in seen:
-            seen.add(goal.number)
-            for option in goal.options:
-                for sub in option.subs:
-                    visit(sub.goal)
-            finished.append(goal)
-
-    visit(top)
+    _finish(top, set(), finished)
     times = dict.fromkeys((goal.number for goal in finished), 0.0)
     times[top.number] = 1.0
     for goal in reversed(finished):
