@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import lru_cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -67,6 +67,12 @@ class Advance:
 Operation = Call | Walk | Advance
 
 
+@lru_cache(maxsize=8)
+def _parsed(text: str) -> Model:
+    """A program's model is wanted where it is drawn and wherever it is played."""
+    return parse_model(text)
+
+
 @dataclass(frozen=True)
 class Program:
     """Everything a run needs; the same program does the same on every engine."""
@@ -75,9 +81,9 @@ class Program:
     rows: Sequence[tuple[str, Mapping[str, Any]]]
     operations: Sequence[Operation]
 
-    @cached_property
+    @property
     def model(self) -> Model:
-        return parse_model(self.model_text)
+        return _parsed(self.model_text)
 
     def describe(self) -> str:
         """The program as a script that runs it on `reference` and prints every answer."""
@@ -227,6 +233,6 @@ def programs(
     """A model with rows and operations; in every third, rows copy from others that have expired."""
     passing = chance(draw, 2)
     text = draw(models(most_entities, passing=passing))
-    model = parse_model(text)
+    model = _parsed(text)
     loaded = draw(rows(model, most_rows, passing))
     return Program(text, loaded, draw(operations(model, loaded, most_operations, passing)))
