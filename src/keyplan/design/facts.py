@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from keyplan.design.computed import computed_of
 from keyplan.design.spread import usual_entries
 from keyplan.design.statistics import CUT_SECONDS, Statistics, peak_rate
-from keyplan.design.weakly import remembered
 from keyplan.engines.work import EmbedFacts, ViewFacts
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Path, term_paths
@@ -64,7 +64,7 @@ class Facts:
     def __init__(self, model: Model, statistics: Statistics) -> None:
         self.model = model
         self.statistics = statistics
-        self.share = remembered(self._share)
+        self.share = cache(self._share)
         self._keys: dict[tuple[object, ...], _KeyFacts] = {}
         self._bytes: dict[tuple[str, str], tuple[float, float]] = {}
         self._row_bytes: dict[str, float] = {}

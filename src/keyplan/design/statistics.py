@@ -13,7 +13,6 @@ from math import log, prod
 from typing import Any
 
 from keyplan.design.spread import elements_in, words_in
-from keyplan.design.weakly import remembered
 from keyplan.model.entity import EXPIRES, Role
 from keyplan.model.model import Model
 from keyplan.model.pattern import Ago, Condition, Literal, Param, Path, Traffic
@@ -41,11 +40,11 @@ class Statistics:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.distinct = remembered(self._distinct)
-        self._joint = remembered(self._combinations)
-        self.hottest_share = remembered(self._hottest_share)
-        self._rows_matched = remembered(self._matched)
-        self._most_rows_matched = remembered(self._most_matched)
+        self.distinct = cache(self._distinct)
+        self._joint = cache(self._combinations)
+        self.hottest_share = cache(self._hottest_share)
+        self._rows_matched = cache(self._matched)
+        self._most_rows_matched = cache(self._most_matched)
         self.key_matches: dict[tuple[object, ...], dict[object, Any]] = {}
         """What `match_key` has found, per key and need."""
         self.candidates: dict[tuple[object, ...], list[Any]] = {}
