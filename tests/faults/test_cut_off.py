@@ -60,7 +60,7 @@ writes:
   score: { update: Game, set: [score], where: "gid = :gid", rate: 1/day }
   drop: { delete: Game, where: "gid = :gid", rate: 1/day }
 """
-CUT = ("found", "call", "join", "save", "rename", "leave", "lower", "drop")
+CUT = ("found", "call", "join", "save", "load", "rename", "leave", "lower", "drop")
 RECORDED = ("call", "rename", "leave")
 """What an intent is recorded for where a write cannot go on: changes of rows that are there, of what others copy."""
 MEANWHILE = ("add", "come", "put")
@@ -87,6 +87,7 @@ def call(name: str, number: int) -> tuple[str, dict[str, Any]]:
         "call": ("call", {"cid": number, "town": f"v{number}"}),
         "join": ("join", user),
         "save": ("save", user),
+        "load": ("load", {"rows": [("User", user)]}),
         "rename": ("rename", {"uid": number, "name": f"c{number}"}),
         "leave": ("leave", {"uid": number}),
         "lower": ("score", {"gid": number, "score": 1}),
