@@ -114,6 +114,7 @@ class _Naive:
             Objective("", 0.0, 0.0, 0.0, 0),
             dangling=self.dangling() if self.extras.dangling else {},
             refills=self.refills() if self.extras.subsets else {},
+            groups=self.groups(),
         )
 
     # Views
@@ -416,6 +417,18 @@ class _Naive:
                     pairs = zip(role.columns, entity.key, strict=True)
                     links = [Condition(Path((), there), "=", (Outer(here),)) for there, here in pairs]
                     found[f"{entity.name}.{role.name}"] = self.search(role.entity, links)
+        return found
+
+    def groups(self) -> dict[str, Node]:
+        found: dict[str, Node] = {}
+        for name, view in self.views.items():
+            if view.recomputed:
+                named = [
+                    Condition(Path((), part.path), "=", (Outer(str(part)),), part.cut)
+                    for part in view.parts
+                    if part.ways == 1
+                ]
+                found[name] = self.search(view.entity, named)
         return found
 
     def dangling(self) -> dict[str, Node]:

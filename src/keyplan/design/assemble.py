@@ -19,7 +19,7 @@ from keyplan.design.heat import warnings
 from keyplan.design.largest import how_done, large_writes
 from keyplan.design.local import Base, bases_of, needs_base
 from keyplan.design.names import view_names
-from keyplan.design.needs import Need, dangling, dependents, in_order
+from keyplan.design.needs import Need, dangling, dependents, in_order, rows_of_group
 from keyplan.design.nodes import Nodes
 from keyplan.design.problem import CARRY, INFEASIBLE, Root, carried, evaluate
 from keyplan.design.rare_words import rare_words
@@ -118,6 +118,7 @@ class Assembly:
             settings,
             pointing_nowhere,
             self._refills(),
+            self._groups(),
         )
         return replace(found, findings=(*found.findings, *self.engine.findings(self.model, found)))
 
@@ -301,6 +302,15 @@ class Assembly:
                 if embed.limit is not None:
                     goal = self.built.options.root(refill_need(self.model, view.entity, embed), None)
                     found[f"{view.entity}.{embed.role}"] = self._lookup(goal)
+        return found
+
+    def _groups(self) -> dict[str, Node]:
+        """Per view with minima or maxima: how the rows of a group are found when one goes."""
+        found: dict[str, Node] = {}
+        for name, view in self.chosen.items():
+            if view.recomputed and name not in self.bases:
+                goal = self.built.options.root(rows_of_group(self.model, view), None)
+                found[self.names[name]] = self._lookup(goal)
         return found
 
     # writes

@@ -49,6 +49,8 @@ class Kept:
     composed: tuple[frozenset[str], ...]
     """Paths that each key is composed of under which the engine's own views over this one have the row."""
     groups: bool
+    extended: bool
+    """Groups keep a minimum or maximum."""
     unique: bool
     many: float
     """Entries per row: more than one where it is one for each of several values."""
@@ -161,6 +163,7 @@ class WriteCalls:
         self._computed(write, changed, one)
         self._refilled(write, changed, one)
         self._made_of(write, changed, one)
+        self._extended(write, changed, one)
         one.requests, one.trips = one.requests + 1, one.trips + 1  # the write itself
         self._behind(watched, entries, one, new=new)
         at_once = ceil(rows / ROWS_AT_ONCE)
@@ -211,6 +214,17 @@ class WriteCalls:
                 children = self.lookup(dependents(self.model, role.entity, role.field), of.times)
                 for figures in (children, self.lookup(whole_row(self.model, of.entity), of.times), children):
                     count.add([figures])
+
+    def _extended(self, write: Write, changed: Iterable[_Rows], count: _Count) -> None:
+        """The groups whose minima and maxima are read, where the engine does not extend them by itself."""
+        read = 0.0
+        for of in changed if not self.costs.extends else ():
+            update = write.kind == "update" and not of.below
+            for one in self.kept[of.entity]:
+                if one.extended and not (update and not self._touches(one, self._columns(write))):
+                    read += of.times
+        count.requests += read
+        count.trips += 1 if read >= 0.5 else 0
 
     # what is changed
 
@@ -493,6 +507,7 @@ def _kept(model: Model, view: View, views: Sequence[View], kinds: Mapping[str, K
             any(str(path) in decides | terms for path in copies),
             composed_keys(views, kinds, view.name, entity),
             bool(view.measures) and not at,
+            bool(view.extended) and not at,
             view.unique and not at,
             many,
             (view.entity, embed) if embed is not None and embed.limit is not None else None,

@@ -10,9 +10,10 @@ from keyplan.design.buckets import is_within
 from keyplan.design.match import PRESENCE
 from keyplan.design.needs import FoldSpec, Need
 from keyplan.engines.base import Kind
+from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
 from keyplan.model.pattern import RANGES, Compute, Path, Term, term_paths
-from keyplan.plan.view import COUNT, VERSION, Measure, Part, View
+from keyplan.plan.view import COUNT, FIRST_EXPIRES, VERSION, Measure, Part, View
 
 
 def counters(model: Model, kinds: Sequence[Kind], need: Need) -> Iterator[View]:
@@ -23,7 +24,7 @@ def counters(model: Model, kinds: Sequence[Kind], need: Need) -> Iterator[View]:
     if parts is None:
         return
     equal, rest = parts
-    measures = measures_of(need.fold.compute)
+    measures = (*measures_of(need.fold.compute), *_expiry(model, need.entity))
     for kind in kinds:
         if {measure.how for measure in measures} <= set(kind.measures):
             partition, sort = (equal, rest) if kind.partitioned else ((), (*equal, *rest))
@@ -50,7 +51,7 @@ def finer(kept: Sequence[View]) -> Iterator[View]:
         if coarse.kind == fine.kind and set(coarse.parts) < set(fine.parts) and coarse.partition:
             sort = (*coarse.sort, *(part for part in fine.parts if part not in coarse.parts))
             measures = _all_measures((coarse, fine))
-            if all(measure.how not in ("min", "max") for measure in measures):  # these are by one reference alone
+            if all(measure.how not in ("min", "max") for measure in measures):  # the finer groups would be as many rows
                 yield replace(coarse, sort=sort, measures=measures)
 
 
@@ -60,13 +61,13 @@ def _all_measures(views: Iterable[View]) -> tuple[Measure, ...]:
 
 def _can_be_kept(model: Model, need: Need, fold: FoldSpec) -> bool:
     """Whether what an aggregate depends on can be followed row by row."""
-    if model.entities[need.entity].ttl is not None:
-        return False  # an expired row would stay counted
+    if model.entities[need.entity].ttl is not None and (need.window is None or not _always_expires(model, need.entity)):
+        return False  # an expired row would stay counted; a window of which some have expired is read row by row
     paths = [condition.path for condition in need.given] + [group.path for group in fold.group]
     for compute in fold.compute:
         terms = sorted(term_paths(compute.term))
         paths += terms
-        if compute.how in ("min", "max") and (not _is_by_reference(model, need) or any(path.roles for path in terms)):
+        if compute.how in ("min", "max") and (not _is_by_own_values(model, need) or any(path.roles for path in terms)):
             return False  # after a delete the rows of the group are read again, and not what stands behind them
         if compute.how in ("sum", "avg") and any(
             model.column(need.entity, path).type.kind == "float" for path in terms
@@ -114,15 +115,28 @@ def _expires_on_the_way(model: Model, entity: str, path: Path) -> bool:
     return any(model.entities[name].ttl is not None for name in passed)
 
 
-def _is_by_reference(model: Model, need: Need) -> bool:
-    """Whether the groups are those of one reference: then the rows of a group can be read again after a delete."""
-    # What is fixed comes first in the key of the groups, as in `_parts`; a truncation is not the reference's own value.
-    given = sorted(need.given, key=lambda condition: condition.op not in ("=", "in"))
-    if any(condition.cut for condition in given):
-        return False
-    columns = tuple(str(condition.path) for condition in given)
-    by_role = any(not role.many and role.columns == columns for role in model.entities[need.entity].roles.values())
-    return by_role and need.fold is not None and not need.fold.group
+def _is_by_own_values(model: Model, need: Need) -> bool:
+    """Whether groups are by values of the rows themselves: then their rows can be read again after a delete."""
+    assert need.fold is not None
+    paths = [condition.path for condition in need.given] + [group.path for group in need.fold.group]
+    asked = {str(condition.path) for condition in need.given}
+    return all(
+        not path.roles and (str(path) in asked or not model.column(need.entity, path).optional) for path in paths
+    )
+
+
+def _always_expires(model: Model, entity: str) -> bool:
+    """Whether every row of it has a moment at which it expires: with one that has none, its group would go too soon."""
+    here = model.entities[entity]
+    return here.ttl is not None and (here.ttl.since is None or not here.columns[here.ttl.since].optional)
+
+
+def _expiry(model: Model, entity: str) -> tuple[Measure, ...]:
+    """When the first and the last row of a group expire."""
+    if model.entities[entity].ttl is None:
+        return ()
+    term = Term(Path((), EXPIRES))
+    return Measure("min", term, FIRST_EXPIRES), Measure("max", term, EXPIRES)
 
 
 def measures_of(computes: Iterable[Compute]) -> tuple[Measure, ...]:

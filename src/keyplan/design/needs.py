@@ -27,6 +27,7 @@ from keyplan.model.pattern import (
     term_paths,
 )
 from keyplan.plan.dangling import absence
+from keyplan.plan.view import View
 
 Conditions = tuple[Condition, ...]
 
@@ -187,6 +188,16 @@ def dependents(model: Model, entity: str, role: str) -> Need:
         Condition(Path((), here), "=", (Outer(there),)) for here, there in zip(step.columns, key, strict=True)
     )
     return Need(entity, given, wanted(model, entity, model.entities[entity].stored), strong=True)
+
+
+def rows_of_group(model: Model, view: View) -> Need:
+    """Whole rows that count in one group of a view with measures, by the values of its key (Outer, by part)."""
+    given = tuple(
+        Condition(path_of(part.path, model, view.entity), "=", (Outer(str(part)),), part.cut)
+        for part in view.parts
+        if part.ways == 1
+    )
+    return Need(view.entity, given, wanted(model, view.entity, model.entities[view.entity].stored), strong=True)
 
 
 def dangling(model: Model, entity: str, role: str) -> Need:

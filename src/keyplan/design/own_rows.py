@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import ceil
 
 from keyplan.design.keeping import Keeping
-from keyplan.design.needs import row_of_role
+from keyplan.design.needs import row_of_role, rows_of_group
 from keyplan.design.required import is_home
 from keyplan.design.spread import expected_entries
 from keyplan.design.subsets import chance_of_refill, refill_need
@@ -41,7 +41,7 @@ class OwnRows(Keeping):
         if embed is not None and embed.limit is not None:
             change, read, more = self._in_subset(write, effect, view, seen, facts, embed, change)
             demands += more
-        demands += self._next_extremes(write, effect, seen, change) if not kind.kept_by_engine else []
+        demands += self._next_extremes(write, effect, seen, facts, change) if not kind.kept_by_engine else []
         if (change.needs_old or self._is_returned(write, effect, view, kind, change)) and not effect.old_known:
             demands.append(Demand(write.name, "old", effect.entity, self._whole_row(effect.entity), effect.times))
         scale = effect.times
@@ -78,15 +78,16 @@ class OwnRows(Keeping):
         written = change.puts or change.patches or change.moves or change.deletes or change.adds
         return bool(written) and not kind.kept_by_engine and not is_home(self.model, self.kinds, view)
 
-    def _next_extremes(self, write: Write, effect: Effect, view: View, change: Change) -> list[Demand]:
+    def _next_extremes(
+        self, write: Write, effect: Effect, view: View, facts: ViewFacts, change: Change
+    ) -> list[Demand]:
         """The rows of a group, which are read where its least or greatest may be the one that goes: as any other."""
-        if not change.adds or effect.kind == "create" or all(one.how not in ("min", "max") for one in view.measures):
+        if not change.adds or effect.kind == "create" or not view.recomputed:
             return []
-        columns = tuple(part.path for part in view.parts)
-        role = next(r for r in self.model.entities[view.entity].roles.values() if not r.many and r.columns == columns)
-        each = self.statistics.rows(view.entity) / max(1.0, self.statistics.rows(role.entity))
-        need = self._dependents(view.entity, role.name)
-        return [Demand(write.name, "fan", f"{view.entity}.{role.name}", need, effect.times / max(1.0, each))]
+        each = self.statistics.rows(view.entity) / max(1.0, facts.rows)
+        need = rows_of_group(self.model, view)
+        label = f"{view.entity} by {', '.join(str(part) for part in view.parts)}"
+        return [Demand(write.name, "fan", label, need, effect.times / max(1.0, each))]
 
     def _in_subset(
         self, write: Write, effect: Effect, view: View, seen: View, facts: ViewFacts, embed: Embed, change: Change
@@ -155,6 +156,8 @@ class OwnRows(Keeping):
         if effect.kind == "delete":
             return Change(adds=1.0, needs_old=True)
         grouping = self._own_columns(view)
+        if effect.kind == "replace" and grouping <= set(self.model.entities[view.entity].key):
+            return Change(adds=1.0, needs_old=True, copies=True)  # what is replaced is in the same group
         if effect.kind == "replace" or effect.columns & grouping:
             return Change(adds=2.0, needs_old=True, copies=True)
         if effect.columns & self._decisive(view):

@@ -405,7 +405,7 @@ class Statistics:
     def _most_matched(self, entity: str, conditions: tuple[Condition, ...]) -> float:
         if self.fixes_one_row(entity, conditions):
             return 1.0
-        share = 1.0
+        share = when = 1.0
         for condition in conditions:
             if condition.op in ("=", "contains", "search"):
                 operand = condition.operands[0]
@@ -413,7 +413,11 @@ class Statistics:
                     share = min(share, self.selectivity(entity, condition))
                     continue
                 cut = {"contains": "each", "search": "words"}.get(condition.op, condition.cut)
-                share = min(share, self._hottest_behind(entity, condition.path, cut))
+                found = self._hottest_behind(entity, condition.path, cut)
+                if cut in CUT_SECONDS:
+                    when *= found  # what somebody does is spread over time, while other values may go together
+                else:
+                    share = min(share, found)
             elif condition.op == "in":
                 if not self._names_values(entity, condition):
                     share = min(share, self.selectivity(entity, condition))
@@ -422,7 +426,7 @@ class Statistics:
                 share = min(share, hottest * self.in_length(condition))
             elif any(isinstance(operand, Ago) for operand in condition.operands):
                 share = min(share, 1.0) * self._range_share(entity, condition)
-        return max(1.0, self.rows(entity) * min(1.0, share))
+        return max(1.0, self.rows(entity) * min(1.0, share) * when)
 
     def _hottest_behind(self, entity: str, path: Path, cut: str | None) -> float:
         """The largest share of rows that lead to one value: each child that has it may have another parent."""

@@ -171,6 +171,9 @@ class Codec(ABC):
         by us and may not be what the values imply; puts it right if asked to. `note` hears of every such entry."""
         yield from ()
 
+    extends = True
+    """Minima and maxima of groups are extended by `adds` as sums are added to; otherwise they are read, set and
+    tested."""
     returns_together = True
     """Entries are returned by several edits at once; otherwise by a request of one edit alone, and by puts."""
     goes_on = False

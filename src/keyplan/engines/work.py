@@ -223,6 +223,8 @@ class CostModel(ABC):
     """The most bytes that a packed value should hold; None: nothing is packed. Only kinds with `packs` are."""
     returns_together: bool = True
     """Rows are returned by a request that writes several entries; otherwise they are read first, and tested."""
+    extends: bool = True
+    """Minima and maxima of groups are extended by the write itself; otherwise each group is read before."""
     transactional: bool = False
     """A write that touches more than one self-kept entry pays a `premium` for each of them (a transaction)."""
 

@@ -103,6 +103,9 @@ class Design:
     """Per 'Entity.role' (to-many) of which a view keeps a subset: the plan that finds the whole child rows of one key,
     in the order of the subset, strongly; Outer paths are the key's columns. By it the next row is found when one that
     is kept goes."""
+    groups: Mapping[str, Node] = field(default_factory=dict)
+    """Per view that keeps a minimum or maximum of rows that may go: the plan that finds the whole rows of one group,
+    strongly; Outer paths are the parts of the view's key, as text."""
 
     def __hash__(self) -> int:
         return id(self)

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from keyplan.model.entity import EXPIRES
 from keyplan.model.pattern import Condition, Term
 
 COPIES = "copies"
@@ -29,7 +30,9 @@ VERSION = "$version"
 It is read with the rows of the subset, and tested by the writes that take one of them away.
 Of a group that keeps a minimum or maximum, the measure of this name counts the changes of its rows, to the same end."""
 FIRST_EXPIRES = "$first_expires"
-"""The measure of groups whose rows expire: when the first of them does. Until then the other measures are right."""
+"""The measure of groups whose rows expire: when the first of them does. Until then the other measures are right.
+Groups that we keep also have the measure `$expires`, when the last of them does: then the group goes as its rows did.
+Both are only ever extended, since a row that is taken off may not have been the only one with its moment."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,16 @@ class View:
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         return (*self.partition, *self.sort)
+
+    @property
+    def extended(self) -> tuple[Measure, ...]:
+        """The minima and maxima among its measures."""
+        return tuple(measure for measure in self.measures if measure.how in ("min", "max"))
+
+    @property
+    def recomputed(self) -> tuple[Measure, ...]:
+        """Those of them that are worked out anew from the rows of the group when one goes that may have been it."""
+        return tuple(measure for measure in self.extended if measure.name not in (FIRST_EXPIRES, EXPIRES))
 
     def embed_at(self, roles: tuple[str, ...]) -> Embed | None:
         """The embed that a chain of to-many roles leads to; None for the view itself."""

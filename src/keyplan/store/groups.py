@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from keyplan.engines.base import Proc
@@ -13,6 +13,7 @@ from keyplan.plan.terms import minus, plus
 from keyplan.plan.view import COUNT, VERSION
 from keyplan.store.changes import RowChange, Work
 from keyplan.store.places import Place
+from keyplan.store.pump import gather
 from keyplan.store.rows import Key, entries_at
 
 if TYPE_CHECKING:
@@ -25,15 +26,21 @@ class Groups:
     def __init__(self, mutator: Mutator) -> None:
         self.mutator = mutator
         self.model, self.places, self.reader = mutator.model, mutator.places, mutator.reader
+        self.named: dict[str, Place] = {}
+        """The places of groups, by view."""
         self.extreme_names: dict[tuple[str, str], str] = {}
         """(view, measure) to min or max, for those that are extended and not added to."""
         for found in self.places.of.values():
             for place in found:
+                if place.measures:
+                    self.named[place.view.name] = place
                 for measure, _ in place.measures:
                     if measure.how in ("min", "max"):
                         self.extreme_names[place.view.name, measure.name] = measure.how
-                if place.extremes:
-                    self.group_role(place)
+                if place.view.recomputed and all(measure.name != VERSION for measure, _ in place.measures):
+                    raise DesignError(
+                        f"view '{place.view.name}' keeps a minimum or maximum without counting its changes"
+                    )
 
     def edit_groups(self, work: Work, number: int, change: RowChange, place: Place) -> Proc[None]:
         """What a row adds to the groups it joins, stays in and leaves."""
@@ -63,7 +70,7 @@ class Groups:
                 values, tests = extremes.values, extremes.tests
             if not adds and not values:
                 continue
-            if place.extremes:
+            if place.view.recomputed:
                 adds[VERSION] = 1
             if needed and change.new is not None:
                 copies = self.mutator.touched(work, place, change)
@@ -85,16 +92,22 @@ class Groups:
     ) -> Proc[_Extremes]:
         """Minima and maxima: one that comes extends them, one that goes may need all the others to be read."""
         result = _Extremes()
+        lost_one = False
         for measure, _ in place.measures:
             if measure.how not in ("min", "max"):
                 continue
             name = measure.name
+            if measure not in place.view.recomputed:
+                if (gained or {}).get(name) is not None:
+                    result.adds[name] = (gained or {})[name]
+                continue
             before, after = (lost or {}).get(name), (gained or {}).get(name)
             if after is not None and (before is None or (after <= before if measure.how == "min" else after >= before)):
                 result.adds[name] = after
             elif before is not None:
-                yield from self.recompute(work, change, place, key, result, gained)
-                return result
+                lost_one = True
+        if lost_one:
+            yield from self.recompute(work, change, place, key, result, gained)
         return result
 
     def recompute(
@@ -110,9 +123,10 @@ class Groups:
 
         A change may leave the group as it is: 30 that becomes 40 below a maximum of 50. So each is counted.
         """
-        role = self.group_role(place)
-        (group,) = yield from entries_at(self.reader.executor.codec, place, [key], (VERSION,))
-        (rows,) = yield from self.reader.pointing_at(change.entity, role, [key], work.world.now)
+        lasting = [measure for measure in place.view.extended if measure not in place.view.recomputed]
+        takes = (VERSION, *(measure.name for measure in lasting))
+        (group,) = yield from entries_at(self.reader.executor.codec, place, [key], takes)
+        rows = yield from self.reader.of_group(place, key, work.world.now)
         entity = self.model.entities[change.entity]
         found = []
         for row in rows:
@@ -126,26 +140,54 @@ class Groups:
                 found.append(place.amounts(after))
         if gained is not None:
             found.append(dict(gained))
-        result.adds.clear()
-        for measure, _ in place.measures:
-            if measure.how in ("min", "max"):
-                values = [one[measure.name] for one in found if measure.name in one]
-                pick: Any = min if measure.how == "min" else max
-                result.values[measure.name] = pick(values, default=None)
+        for measure in place.view.recomputed:
+            result.adds.pop(measure.name, None)
+            values = [one[measure.name] for one in found if measure.name in one]
+            pick: Any = min if measure.how == "min" else max
+            result.values[measure.name] = pick(values, default=None)
+        for measure in lasting:
+            moments = [(group or {}).get(measure.name), result.adds.pop(measure.name, None)]
+            pick = min if measure.how == "min" else max
+            result.values[measure.name] = pick([moment for moment in moments if moment is not None], default=None)
         result.tests = (Test(VERSION, "=", group[VERSION] if group is not None else 0),)
 
-    def group_role(self, place: Place) -> str:
-        """The reference by which a view with minima or maxima is grouped."""
-        if all(measure.name != VERSION for measure, _ in place.measures):
-            raise DesignError(f"view '{place.view.name}' keeps a minimum or maximum without counting its changes")
-        paths = tuple(part.path for part in place.key.parts)
-        for role in self.model.entities[place.entity].roles.values():
-            if not role.many and role.columns == paths:
-                return role.name
-        raise DesignError(
-            f"view '{place.view.name}' keeps a minimum or maximum by {', '.join(paths)}; "
-            "only by a reference can it be kept true"
+    def has(self, edit: Edit) -> bool:
+        """Whether an edit is one of a group."""
+        return edit.view in self.named
+
+    def extended(self, edits: list[Edit]) -> Proc[list[Edit]]:
+        """The edits, for an engine that extends no minimum or maximum by itself: the groups are read, and what is said
+        of their least and greatest values is tested by the write."""
+        codec = self.reader.executor.codec
+        if codec.extends:
+            return edits
+        names = {
+            number: [name for name in edit.adds if (edit.view, name) in self.extreme_names]
+            for number, edit in enumerate(edits)
+        }
+        asked = [number for number, some in names.items() if some]
+        entries = yield from gather(
+            [entries_at(codec, self.named[edits[n].view], [edits[n].key], names[n]) for n in asked]
         )
+        changed = list(edits)
+        for number, (entry,) in zip(asked, entries, strict=True):
+            changed[number] = self.beyond(edits[number], names[number], entry)
+        return changed
+
+    def beyond(self, edit: Edit, names: Sequence[str], entry: Mapping[str, Any] | None) -> Edit:
+        """An edit of a group by what the group is now."""
+        if entry is None:
+            return replace(edit, do="put", values={**edit.values, **edit.adds}, adds={}, expect="absent")
+        adds, values, tests = dict(edit.adds), dict(edit.values), list(edit.tests)
+        for name in names:
+            value, known = adds.pop(name), entry[name]
+            least = self.extreme_names[edit.view, name] == "min"
+            if known is not None and (known <= value if least else known >= value):
+                tests.append(Test(name, "<=" if least else ">=", value))
+            else:
+                values[name] = value
+                tests.append(Test(name, "=", known))
+        return replace(edit, do="patch", adds=adds, values=values, tests=tuple(tests), expect="present")
 
 
 @dataclass

@@ -133,6 +133,7 @@ class Mutator:
             edits = merged(work.edits, self.extreme_names)
         except ConflictError as error:
             raise type(error)(f"{changes[0].label}: {error}") from None
+        edits = yield from self.groups.extended(edits)
         homes = {edit.row: number for number, edit in enumerate(edits) if edit.returning}
         return Batch(edits, changes, homes, derived.doubtful, work.sources)
 

@@ -34,6 +34,7 @@ class RowReader:
         self._by_key: dict[str, Runner] = {}
         self._pointing: dict[tuple[str, bool], Runner] = {}
         self._first: dict[str, Runner] = {}
+        self._groups: dict[str, Runner] = {}
 
     def by_key(self, wanted: Iterable[tuple[str, Key]], now: datetime) -> Proc[dict[tuple[str, Key], Row | None]]:
         """Rows of any entities by their keys, in one round where the plans allow; None for those that are not there."""
@@ -105,6 +106,20 @@ class RowReader:
             [row for row in rows if all(row[column] == part for column, part in zip(columns, key, strict=True))]
             for key, rows in zip(keys, lists, strict=True)
         ]
+
+    def of_group(self, place: Place, key: Key, now: datetime) -> Proc[list[Row]]:
+        """The rows that may count in a group of a view with measures: whoever asks sees which do."""
+        name = place.view.name
+        runner = self._groups.get(name)
+        if runner is None:
+            node = self.design.groups.get(name)
+            if node is None:
+                raise DesignError(f"the design does not say how to find the rows of a group of '{name}'")
+            runner = self._groups[name] = self.executor.compile(self._marking(place.entity, node))
+        outer = {str(part): value for part, value in zip(place.view.parts, key, strict=True)}
+        lists = yield from runner.many(Call({}, now, strong=True), [outer])
+        (rows,) = yield from self._whole(place.entity, runner, lists)
+        return rows
 
     def first(
         self, entity: str, role: str, key: Key, order: Sequence[tuple[str, bool]], limit: int, now: datetime

@@ -22,7 +22,7 @@ from keyplan.model.entity import EXPIRES
 from keyplan.plan.edits import Edit
 from keyplan.plan.steps import Search
 from keyplan.plan.terms import plus
-from keyplan.plan.view import COUNT, VERSION
+from keyplan.plan.view import COUNT, FIRST_EXPIRES, VERSION
 from keyplan.store.apply import all_lost, drift
 from keyplan.store.core import Core
 from keyplan.store.expiry import compile_alive, is_gone
@@ -310,7 +310,7 @@ class Verifier:
     def check_groups(self, place: Place, groups: dict[Key, dict[str, Any]]) -> Proc[None]:
         names = [str(part).removesuffix(" desc") for part in place.view.parts]
         kept = list(dict.fromkeys((COUNT, *(measure.name for measure, _ in place.measures))))
-        compared = [name for name in kept if name != VERSION]
+        compared = [name for name in kept if name not in (VERSION, FIRST_EXPIRES, EXPIRES)]
         extremes = {measure.name for measure, _ in place.measures if measure.how in ("min", "max")}
         # A row that expires is not taken off a count: a directory of buckets may name some that are empty by now.
         lasting = self.core.model.entities[place.entity].ttl is not None
@@ -328,9 +328,13 @@ class Verifier:
                     if row[COUNT] and not lasting:
                         self.result.note(place.view.name, "extra", key)
                         edits.append(Edit(place.view.name, "delete", key, place.at))
-                elif lasting and row[COUNT] > wanted[COUNT]:
+                elif lasting and FIRST_EXPIRES not in kept and row[COUNT] > wanted[COUNT]:
                     continue
-                elif any(not _equal(row[name], wanted.get(name), name in extremes) for name in compared):
+                elif FIRST_EXPIRES in kept and row[FIRST_EXPIRES] is not None and row[FIRST_EXPIRES] <= self.now:
+                    continue  # nobody believes it any more
+                elif (FIRST_EXPIRES in kept and not _covers(row, wanted)) or any(
+                    not _equal(row[name], wanted.get(name), name in extremes) for name in compared
+                ):
                     self.result.note(place.view.name, "wrong", key)
                     edits.append(_put_group(place, key, wanted, kept))
             yield from self.mend(edits)
@@ -401,6 +405,12 @@ def _equal(actual: Any, wanted: Any, extreme: bool) -> bool:
     if isinstance(actual, float) and wanted is not None:
         return abs(actual - float(wanted)) <= 1e-9 * max(1.0, abs(actual), abs(float(wanted)))
     return bool(actual == wanted)
+
+
+def _covers(group: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether a group is doubted and taken away no later and no sooner than its rows expire."""
+    first, last = group[FIRST_EXPIRES], group[EXPIRES]
+    return first is not None and first <= wanted[FIRST_EXPIRES] and last is not None and last >= wanted[EXPIRES]
 
 
 def _put_group(place: Place, key: Key, wanted: Mapping[str, Any], kept: Sequence[str]) -> Edit:

@@ -329,7 +329,8 @@ class Writer:
                 yield from self.intents.finish_all(now)
                 continue
             change = batch.changes[batch.edits[number].row] if number < len(batch.edits) else batch.changes[0]
-            if lost and change.old is None:
+            in_group = number < len(batch.edits) and self.mutator.groups.has(batch.edits[number])
+            if lost and change.old is None and not in_group:
                 if change.is_new:
                     yield from self.intents.finish_all(now)
                     return {(one.entity, one.key): one.new for one in changes}
@@ -340,7 +341,9 @@ class Writer:
             # A subset, or a value that is computed of siblings, is refused because of these, though the row that is
             # written, and even that value, may be as before: one came, and one went.
             edit = batch.edits[number] if number < len(batch.edits) else None
-            contended = edit is not None and (bool(change.derived and edit.tests) or self.mutator.subsets.has(edit))
+            contended = edit is not None and (
+                in_group or bool(change.derived and edit.tests) or self.mutator.subsets.has(edit)
+            )
             if number < len(batch.edits) and self.takes_what_lags(batch, batch.edits[number]):
                 yield from self.intents.finish_all(now)
                 contended = True

@@ -12,7 +12,7 @@ from keyplan.engines.dynamodb.fit import INDEXES, entry_bytes, fit, hottest_unit
 from keyplan.engines.dynamodb.limits import GB, LATENCIES, LIMITS, MB, MONTH_HOURS, MONTH_SECONDS, PRICES, Latencies
 from keyplan.engines.dynamodb.oversize import oversized
 from keyplan.engines.dynamodb.targets import billing, check, partition_bytes
-from keyplan.engines.work import Cost, CostModel, Couplings, Load, Rejection, TouchWork, ViewFacts, Work
+from keyplan.engines.work import Cost, CostModel, Couplings, Load, Rejection, TouchWork, ViewFacts, Work, total
 from keyplan.model.model import Model
 from keyplan.model.pattern import Traffic
 from keyplan.plan.view import COPIES, Part, View
@@ -31,6 +31,7 @@ class DynamoDBCosts(CostModel):
     per_second = float(MONTH_SECONDS)
     transactional = True
     returns_together = False
+    extends = False
     carries = True
     atomic_entries = LIMITS.transaction_items - 2
     """Two are left for checks on rows that values are copied from."""
@@ -72,20 +73,25 @@ class DynamoDBCosts(CostModel):
         return Cost(units * PRICES.on_demand_per_read_unit, {"read units": units}, p99, requests, trips)
 
     def touch(self, work: TouchWork) -> Cost:
-        each = max(1.0, ceil(work.entry_bytes / LIMITS.write_unit_bytes))
-        changed = work.puts + work.patches + 2 * work.moves + work.deletes + work.adds + work.checks
-        units = each * changed
+        units = _write_units(work)
         if work.view.kind in INDEXES:
             # Copies that an index projects are carried by the base item as well.
             copies = sum(size for path, size in work.facts.value_bytes.items() if "." in path)
             units += copies / LIMITS.write_unit_bytes * (work.puts + work.moves)
-        return Cost(units * PRICES.on_demand_per_write_unit, {"write units": units}, self.latencies.put_ms)
+        cost = Cost(units * PRICES.on_demand_per_write_unit, {"write units": units}, self.latencies.put_ms)
+        if not work.view.extended or not work.adds:
+            return cost
+        # No update extends a minimum: the group is read, and what it said is tested.
+        read = work.adds * max(1.0, ceil(work.entry_bytes / LIMITS.read_unit_bytes))
+        asked = Cost(read * PRICES.on_demand_per_read_unit, {"read units": read}, self.latencies.get_ms)
+        return total((cost, asked))
 
     def premium(self, work: TouchWork, cost: Cost) -> Cost:
-        """As much again; each item is prepared and then committed."""
+        """As many write units again; each item is prepared and then committed."""
         items = work.puts + work.patches + 2 * work.moves + work.deletes + work.adds + work.checks
         later = self.latencies.transact_write_ms - self.latencies.put_ms + items * self.latencies.transact_item_ms
-        return Cost(cost.cost, cost.units, max(0.0, later))
+        units = cost.units.get("write units", 0.0)
+        return Cost(units * PRICES.on_demand_per_write_unit, {"write units": units}, max(0.0, later))
 
     def variants(self, view: View, facts: ViewFacts) -> Sequence[View]:
         """Copies under several partition keys, of which each read takes one, for entries that are read too often; and
@@ -169,6 +175,11 @@ class DynamoDBCosts(CostModel):
 
     def couplings(self, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Couplings:
         return couplings(self.model, views, facts)
+
+
+def _write_units(work: TouchWork) -> float:
+    changed = work.puts + work.patches + 2 * work.moves + work.deletes + work.adds + work.checks
+    return max(1.0, ceil(work.entry_bytes / LIMITS.write_unit_bytes)) * changed
 
 
 def _read_units(work: Work, size: float) -> float:

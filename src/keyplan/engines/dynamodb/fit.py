@@ -14,6 +14,9 @@ from keyplan.plan.view import COPIES, Part, View
 from keyplan.units import format_about
 
 MOST_SHARDS = 200
+MOST_EXTENDED = 20
+"""Writes per second of a group with minima or maxima: each tests what it has read of the group a moment before, and
+those that meet are done again."""
 MOST_IN_ONE_PARTITION = 1000
 """Rows of an entity that may be kept under one partition key in the table; beyond it, the key tells them apart."""
 INDEXES = ("gsi", "lsi")
@@ -134,6 +137,8 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
             return Rejection(f"an item with its local index would take {both:,.0f} KB on average of {kb} KB")
         return view  # its partitions are those of the table
     needed = ceil(hottest_units(model, view, facts) / LIMITS.partition_writes_per_second)
+    if view.extended:
+        needed = max(needed, ceil(facts.hottest_writes / MOST_EXTENDED))
     if needed <= 1 or view.unique or view.embeds or not (view.sort or view.measures):
         return view  # one entry, or one row with its children, cannot be spread; `warnings` says so if it is too hot
     # A sum can be kept in parts, each of some of the rows, and is added up when it is read.

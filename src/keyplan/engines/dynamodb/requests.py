@@ -246,6 +246,7 @@ class _Family:
 class DynamoDBCodec(Codec):
     """Turns searches and edits into requests, for one design."""
 
+    extends = False
     returns_together = False
     atomic_edits = LIMITS.transaction_items
 
