@@ -14,7 +14,7 @@ from keyplan.design.forms import Forms
 from keyplan.design.given import identity
 from keyplan.design.goals import Goal, Heat, Option, goal_p99
 from keyplan.design.heat import NOTHING_HOT, Together
-from keyplan.design.local import base_rows
+from keyplan.design.local import base_rows, doubled_rows
 from keyplan.design.lookups import all_needs, write_lookups
 from keyplan.design.maintain import Maintenance
 from keyplan.design.needs import need_of_pattern, rank_target_need, whole_row
@@ -180,7 +180,7 @@ def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None 
     copies = copies_of_rows(model, kinds, views, costs.copy_worth * least)
     couplings = Couplings(
         {**at_least_worth(own, least), **copies.variables},
-        (*own.rows, *copies.rows, *base_rows(model, kinds, views)),
+        (*own.rows, *copies.rows, *base_rows(model, kinds, views), *doubled_rows(model, kinds, views)),
     )
     problem = Problem(
         views,

@@ -88,3 +88,21 @@ def base_rows(model: Model, kinds: Mapping[str, Kind], views: Mapping[str, View]
         if needs_base(kinds[view.kind]):
             bases = bases_of(model, kinds, view, views.values())
             yield LinearRow({name: 1.0, **{base: -1.0 for base, _ in bases}}, high=0.0)
+
+
+def doubled_rows(model: Model, kinds: Mapping[str, Kind], views: Mapping[str, View]) -> Iterator[LinearRow]:
+    """No view of the engine's own under the very key of the rows that it is kept over: what it would have along for its
+    reads, rows can hold themselves."""
+    for name in model.entities:
+        homes = [view for view in views.values() if view.entity == name and is_home(model, kinds, view)]
+        plain = [home for home in homes if not home.packed and not kinds[home.kind].families]
+        by_key: dict[tuple[Part, ...], list[View]] = {}
+        for home in plain:
+            by_key.setdefault(home.parts, []).append(home)
+        for view in views.values():
+            kind = kinds[view.kind]
+            if view.entity != name or view.where or view.unique or not (kind.kept_by_engine and kind.copies):
+                continue
+            same = by_key.get(view.parts, [])
+            if any(set(view.holds) <= set(home.holds) for home in same):
+                yield from (LinearRow({view.name: 1.0, home.name: 1.0}, high=1.0) for home in same)

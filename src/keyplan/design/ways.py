@@ -64,6 +64,8 @@ class Place:
     """What a read there delivers."""
     holds: Set[str]
     """What the view itself holds."""
+    keyed: Set[str]
+    """What stands in the view's key as it is."""
 
 
 @dataclass(unsafe_hash=True)
@@ -124,11 +126,12 @@ class Ways:
             if view.measures:
                 continue
             holds = frozenset(view.holds)
+            keyed = frozenset(part.path for part in view.parts if part.cut is None and part.ways == 1)
             for at in ((), *(at for at, embed in view.nested() if embed.limit is None)):
                 seen = child_view(model, view, at)
                 held = held_by(model, kinds[view.kind], seen)
                 alike = self._places[seen.entity].setdefault(key_shape(seen), [])
-                alike.append((number, Place(view, at, seen, held, holds)))
+                alike.append((number, Place(view, at, seen, held, holds, keyed)))
                 number += 1
         self._documents: dict[str, list[View]] = {name: [] for name in model.entities}
         for view in views:
@@ -297,6 +300,7 @@ class Ways:
             float(need.limit) if need.limit and found.ordered and found.filter and not found.get else 0.0,
             _fixed(found) if need.limit is None else 0,
             first,
+            document is None and not at and not found.missing and asked.taken <= place.keyed,
         )
         extras = tuple(self.extras.soon(need, extra) for extra in (*lacking, *fetched))
         beside = document.name if document is not None else ""

@@ -138,6 +138,8 @@ class Work:
     look up several such values by one request. 0: there is a range, or a limit."""
     along_first: float | None = None
     """Only so many of each entry's rows along are read, the first ones in their order (kinds with `families`)."""
+    keyed: bool = False
+    """Everything taken is in the key itself, as it is."""
 
     def of(self, requests: float) -> Work:
         """The same with another number of requests; `replace` takes longer, and this is done thousands of times."""

@@ -121,3 +121,41 @@ def _lists(filter: Any) -> Iterator[list[Any]]:
     elif isinstance(filter, list):
         for value in filter:
             yield from _lists(value)
+
+
+KEYS = """
+keyplan: 1
+name: keys
+entities:
+  Reading:
+    count: 10M
+    key: [sensor, at]
+    fields:
+      sensor: string(8), distinct 10k
+      at: int
+      note: text(400)
+  Tag: { count: 100k, fields: { tag: "string(8), key", text: text(400) } }
+patterns:
+  many: { count: Reading, where: "sensor = :s", rate: 10/s }
+  moments: { find: Reading, where: "sensor = :s and at > :at", select: [at], page: 20, rate: 1k/s }
+  tags: { find: Tag, where: "tag >= :t", select: [tag], page: 20, rate: 1k/s }
+writes:
+  report: { create: Reading, rate: 5k/s }
+"""
+
+
+def test_what_is_in_the_key_is_read_from_the_index_of_the_ids(mongodb: Harness) -> None:
+    model = keyplan.parse_model(KEYS)
+    url = mongodb.url()
+    keyplan.apply(model, url)
+    with keyplan.open(model, url) as store:
+        assert [view.kind for view in store.design.views.values()] == ["collection", "collection"]
+        store.load([("Reading", {"sensor": "ab"[n % 2], "at": n, "note": "x"}) for n in range(10)])
+        store.load([("Tag", {"tag": f"t{n}", "text": "x"}) for n in range(10)])
+        recorder = Recorder(store)
+        assert store.many(s="a") == 5
+        assert [row["at"] for row in store.moments(s="b", at=2)] == [3, 5, 7, 9]
+        assert [row["tag"] for row in store.tags(t="t7")] == ["t7", "t8", "t9"]
+        assert len(recorder.finds) == 3
+        for find in recorder.finds:
+            assert explained(recorder.link, find)["executionStats"]["totalDocsExamined"] == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from keyplan.design import design
 from keyplan.design.build import build_problem
 from keyplan.design.needs import extreme_row, need_of_pattern
 from keyplan.engines import get_engine
@@ -182,3 +183,22 @@ def test_the_parts_of_a_partition_stand_as_in_the_model() -> None:
     found = keys(model_of(SHOP, patterns), "Order", kind="gsi")
     assert "user, status | order_id" in found
     assert not any(key.startswith("status, user |") for key in found)
+
+
+@pytest.mark.parametrize("ttl", ["", "ttl: 90d\n      "])
+@pytest.mark.parametrize("engine", ["mongodb", "sqlite"])
+def test_no_index_repeats_the_key_of_the_rows(engine: str, ttl: str) -> None:
+    entities = f"""
+    Reading:
+      count: 10M
+      key: [sensor, n]
+      {ttl}fields: {{ sensor: "string(8), distinct 1k", n: int, note: text(900) }}
+    """
+    patterns = """
+    many: { count: Reading, where: "sensor = :s", rate: 2k/s }
+    latest: { find: Reading, where: "sensor = :s", order: n desc, limit: 20, rate: 1/s }
+    """
+    model = model_of(entities, patterns, "report: { create: Reading, rate: 3k/s }")
+    found = design(model, get_engine(engine))
+    keys = [[part.path for part in view.parts] for view in found.views.values() if not view.measures]
+    assert keys.count(["sensor", "n"]) == 1

@@ -210,8 +210,9 @@ def examined(work: Work, together: float = 1.0, *, most: bool = False) -> dict[s
     entries = per_request * work.requests
     commands = max(1.0, ceil(work.requests / BATCH)) if _is_batched(work) else work.requests
     found = {"command": commands, "seek": max(0.0, work.requests - commands)}
-    copied = any("." in path for path in view.holds)
-    fetched = view.kind in ("collection", "elements", "totals") or not work.covered or copied
+    # What an index leads to is in the documents, but for its own key; and so has the index of the `_id`s theirs.
+    by_id = view.kind == "collection" and not (work.get or view.embeds)
+    fetched = not (work.keyed and (by_id or view.kind == "index"))
     if view.kind not in ("collection", "totals") or not work.get:
         found["plan"] = commands
         found["key"] = entries

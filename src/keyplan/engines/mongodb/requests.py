@@ -97,6 +97,8 @@ class MongoReader(Reader):
             fields.append(self._presence)
         self._projection: dict[str, int] | None = projection_of(takes, fields)
         self._keyed = projection_of([*takes, *key], fields)
+        if by_fields is None and all(field.partition(".")[0] == ID for field in self._projection):
+            self._projection = {ID: 1}  # whole, so that the index of it is all that is read
         if index is None and not (place.children or place.partial) and len(search.takes) == len(place.slots):
             self._projection = None
         self._filter: FieldFilter
