@@ -79,10 +79,11 @@ def cost_with(built: Built, pattern: Pattern) -> float | None:
     """What the whole design would cost with another form of one pattern; None if that is not served."""
     model = built.ground.model
     changed = replace(model, patterns={**model.patterns, pattern.name: pattern})
-    return _cost(changed, built.ground.engine, pattern.name, like=built)
+    return cost_of(changed, built.ground.engine, pattern.name, like=built)
 
 
-def _cost(model: Model, engine: Engine, name: str, like: Built | None = None) -> float | None:
+def cost_of(model: Model, engine: Engine, name: str, like: Built | None = None) -> float | None:
+    """What the whole design of a model costs; None if a pattern or write of it is not served."""
     built, solution = cheapest(model, engine, like=like)
     if solution is None or name in built.unserved:
         return None
@@ -121,7 +122,7 @@ def _of_upserts(model: Model, engine: Engine, design: Design, now: float) -> Ite
         share = plan.figures.cost * write.traffic.rate * design.objective.per_second
         if not columns or share < WORTH * now:
             continue
-        value = _cost(_with_immutable(model, write.entity, columns), engine, name)
+        value = cost_of(_with_immutable(model, write.entity, columns), engine, name)
         if value is not None and value < now * (1 - WORTH):
             names = " and ".join(f"'{column}'" for column in sorted(columns))
             message = f"an upsert may bring another {names} for a row that is there, which its entries then follow"

@@ -180,3 +180,43 @@ L: { count: 200k, fields: { id: "int, key", p: "P, as more", n: int } }
     assert isinstance(node.rows, Intersect)
     assert node.rows.keys == (("p",), ("p",))
     assert all(isinstance(part, Search) for part in node.rows.parts)
+
+
+ACCOUNTS = """
+Account:
+  count: 1M
+  fields: { id: "uuid, key", region: "string(6), distinct 20", label: string(20), score: float }
+"""
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_where_everything_would_be_read_another_type_is_offered(engine: str) -> None:
+    pattern = "avgs: { avg: Account.score, group: [region], rate: 10/s, p99: 20ms }"
+    write = "open_: { create: Account, rate: 1/s }"
+    change = design(model_of(ACCOUNTS, pattern, write), get_engine(engine)).unserved["avgs"].change
+    assert change.startswith("make 'score' of 'Account' decimal(2), whose sums can be kept exactly; the whole design")
+    changed = design(model_of(ACCOUNTS.replace("float", "decimal(2)"), pattern, write), get_engine(engine))
+    assert not changed.unserved
+    cost = changed.objective.value - changed.objective.carrying
+    assert f"would cost {cost:,.0f} " in change or f"would cost {cost:.4g} " in change
+
+
+@pytest.mark.parametrize("engine", ["mongodb", "sqlite"])
+def test_where_everything_would_be_read_one_group_at_a_call_is_offered(engine: str) -> None:
+    entities = ACCOUNTS.replace("distinct 20", "distinct 100k").replace("fields:", "ttl: 90d\n  fields:")
+    pattern = "counts: { count: Account, group: [region], rate: 10/s }"
+    change = design(model_of(entities, pattern, "open_: { create: Account, rate: 1/s }"), get_engine(engine))
+    told = change.unserved["counts"].change
+    assert told.startswith("ask for one 'region' at a call (region = :region); the whole design would cost ")
+
+
+@pytest.mark.parametrize("engine", ["dynamodb", "mongodb"])
+def test_the_least_whole_p99_that_serves_is_offered(engine: str) -> None:
+    def asked(p99: int) -> Model:
+        pattern = f'quick: {{ find: Account, where: "region = :r", limit: 10, rate: 10/s, p99: {p99}ms }}'
+        return model_of(ACCOUNTS, pattern, "open_: { create: Account, rate: 1/s }")
+
+    change = design(asked(1), get_engine(engine)).unserved["quick"].change
+    least = int(change.removeprefix("raise p99 to ").partition("ms")[0])
+    assert not design(asked(least), get_engine(engine)).unserved
+    assert design(asked(least - 1), get_engine(engine)).unserved

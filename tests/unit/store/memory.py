@@ -292,6 +292,8 @@ class MemoryPort:
         entry = self.unpacked(view, edit.key).get(edit.key) if view.packed else None
         entry = entry or self.entries.get((edit.view, edit.at), {}).get(edit.key)
         if entry is not None and edit.alive_at is not None and is_gone(entry, edit.alive_at):
+            if edit.fresh is not None:
+                return False
             entry = None
         if (edit.expect == "present" and entry is None) or (edit.expect == "absent" and entry is not None):
             return False
@@ -342,6 +344,9 @@ class MemoryPort:
         elif edit.do in ("patch", "add"):
             if view.measures:
                 entry = entry or {COUNT: 0}
+            if entry is None and edit.fresh is not None:
+                assert set(edit.fresh) == set(self.holds(view, edit.at)), (edit.view, edit.fresh)
+                entry = dict(edit.fresh)
             if entry is None:
                 return None
             self.check_composed(view, edit)
@@ -372,7 +377,8 @@ class MemoryPort:
         for other in self.design.views.values():
             if other.base == view.name and KINDS[other.kind].composed:
                 paths = {part.path for part in other.parts} | {str(one.path) for one in other.where}
-                assert not paths & changed or edit.entry is not None, f"{other.name} cannot be composed"
+                known = edit.entry is not None or edit.fresh is not None
+                assert not paths & changed or known, f"{other.name} cannot be composed"
 
     def check_unique(self, number: int, edit: Edit) -> None:
         for view in self.design.views.values():
