@@ -229,7 +229,6 @@ class _Explanation:
                 reasons.append(f"{names} would read the same key too often together")
             reasons += [f"there would be no {text.partition(' ')[2]}" for text in lacking]
             return {"possible": False, "reason": ", ".join(dict.fromkeys(reasons)) or "nothing could replace it"}
-        present = {identity(view) for view in self.design.views.values()}
         chosen = [view for name, view in built.problem.views.items() if name in solution.chosen]
         return {
             "possible": True,
@@ -237,8 +236,24 @@ class _Explanation:
             "now": short(now.value),
             "more": short(solution.value - now.value),
             "gap": short(solution.gap),
-            "instead": [view_text(view) for view in chosen if identity(view) not in present],
+            "instead": list(filter(None, map(self._instead, chosen))),
         }
+
+    def _instead(self, view: View) -> str:
+        """What a view would be that the design lacks; of one that it has, what would be otherwise; empty if nothing."""
+        had = [one for one in self.design.views.values() if view_key(one) == view_key(view)]
+        if not any(_with(one) == _with(view) for one in had):
+            return view_text(view)
+        if any(identity(one) == identity(view) for one in had):
+            return ""
+        was, changes = had[0], []
+        more = [path for path in view.holds if path not in was.holds]
+        if more:
+            changes.append(f"which also holds {', '.join(more)}")
+        ways, before = (max((part.ways for part in one.partition), default=1) for one in (view, was))
+        if ways != before:
+            changes.append(f"in {ways} shards" if ways > 1 else "without shards")
+        return f"{view_text(view)} {' and '.join(changes)}" if changes else ""
 
     # everything
 
@@ -294,6 +309,11 @@ def view_text(view: View) -> str:
     if view.measures:
         text += f" with {', '.join(measure.name for measure in view.measures)}"
     return text + "".join(f" with {embed}" for embed in view.embeds)
+
+
+def _with(view: View) -> list[tuple[str, int | None]]:
+    """Which rows lie with those of a view, whatever is held of them."""
+    return [(embed.role, embed.limit) for embed in view.embeds]
 
 
 def _first_page(pattern: Pattern, plan: Plan) -> tuple[Search | None, int]:

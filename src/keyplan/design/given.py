@@ -23,9 +23,14 @@ from keyplan.plan.walk import searches
 
 
 def view_key(view: View) -> tuple[object, ...]:
-    """What a view is for: entity, kind, key and condition, whatever it holds and into how many shards it is split."""
-    partition = tuple(part for part in view.partition if part.ways == 1)
-    return (view.entity, view.kind, partition, view.sort, view.where, view.unique, bool(view.measures), view.packed)
+    """What a view is for: entity, kind, key and condition, whatever it holds, into how many shards it is split, and how
+    much of its key is the partition.
+
+    That a value is present which is a part of the key says nothing: without it a row has no entry anyway."""
+    parts = tuple(part for part in view.parts if part.ways == 1)
+    keyed = {part.path for part in view.parts if not part.or_missing}
+    where = frozenset(str(one) for one in view.where if not (one.op == "present" and str(one.path) in keyed))
+    return (view.entity, view.kind, parts, where, view.unique, bool(view.measures), view.packed)
 
 
 def identity(view: View) -> View:

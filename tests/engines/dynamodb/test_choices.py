@@ -10,7 +10,7 @@ import pytest
 
 import keyplan
 from keyplan.design.build import build_problem
-from keyplan.design.explain import explain
+from keyplan.design.explain import explain, view_text
 from keyplan.design.heat import heat_of_views
 from keyplan.design.problem import INFEASIBLE, evaluate
 from keyplan.engines.dynamodb import ENGINE
@@ -316,6 +316,27 @@ def test_explaining_a_structure_keeps_apart_what_is_too_hot_together() -> None:
     without = explain(cooler, ENGINE, designed(cooler), "Product copy")["without"]
     assert without["possible"]
     assert without["more"] > 0
+
+
+def test_a_structure_is_not_replaced_by_itself() -> None:
+    """Neither by the same key cut otherwise, nor with a condition that the key implies; only what is new is told."""
+    model = model_of(
+        "Post: { count: 2M, fields: { id: 'int, key', author: 'int, distinct 100k', title: string(40), "
+        "state: 'enum(draft 10%, published 90%)', at: 'timestamp, optional 5%' } }",
+        """
+by_author: { find: Post, where: "author = :author and state = 'published'", order: at desc, page: 20, rate: 50/s }
+latest: { find: Post, where: "state = 'published'", order: at desc, page: 20, rate: 50/s }
+""",
+        "write: { create: Post, rate: 1/s }",
+    )
+    design = designed(model)
+    for structure in design.structures[1:]:
+        without = explain(model, ENGINE, design, structure.name)["without"]
+        assert without["possible"]
+        assert without["more"] > 0
+        assert without["instead"]
+        here = {view_text(design.views[name]).replace(" and present(at)", "") for name in structure.views}
+        assert not here & {text.replace(" and present(at)", "") for text in without["instead"]}
 
 
 def test_copies_are_made_for_the_sum_of_what_meets() -> None:
