@@ -127,7 +127,7 @@ class _Explanation:
             {**told, "total": short(touch.cost * scale)}
             for told, touch in zip(found["touches"], self.design.writes[name].touches, strict=True)
         ]
-        return {**head, **found, "steps": steps, "touches": touches}
+        return {**head, **found, "steps": _each_once(steps), "touches": touches}
 
     def _lookups(self, nodes: Iterable[Node]) -> dict[tuple[str, tuple[str, ...]], str]:
         """The reads that a write may make, by view and what of it is given or else tested, in the engine's words."""
@@ -309,6 +309,22 @@ def view_text(view: View) -> str:
     if view.measures:
         text += f" with {', '.join(measure.name for measure in view.measures)}"
     return text + "".join(f" with {embed}" for embed in view.embeds)
+
+
+def _each_once(steps: Sequence[Document]) -> list[Document]:
+    """The steps of a write without repeated lookups: a row that is wanted for several reasons is read once."""
+    found: list[Document] = []
+    places: dict[tuple[object, ...], int] = {}
+    for step in steps:
+        what = (step["op"], step.get("view"), tuple(step.get("where", ())), step.get("words"))
+        if step["op"] != "get" or what not in places:
+            places[what] = len(found)
+            found.append(step)
+            continue
+        before = found[places[what]]
+        reasons = dict.fromkeys((*str(before.get("why", "")).split(" and "), str(step.get("why", ""))))
+        found[places[what]] = {**before, "why": " and ".join(filter(None, reasons))}
+    return found
 
 
 def _with(view: View) -> list[tuple[str, int | None]]:

@@ -16,6 +16,7 @@ from keyplan.design.problem import INFEASIBLE, evaluate
 from keyplan.engines.dynamodb import ENGINE
 from keyplan.engines.dynamodb.fit import projection_of
 from keyplan.errors import ArgumentError, DesignError
+from keyplan.model.load import load_model
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Extend, Intersect, Search
@@ -771,3 +772,13 @@ def test_partition_keys_may_be_longer_than_sort_keys(most: int, served: bool) ->
         )
     )
     assert [str(part) for part in whole.views[whole.homes["Doc"][0]].partition] == ["id"]
+
+
+def test_a_row_that_a_write_reads_for_several_reasons_is_told_once() -> None:
+    """The store reads it once, for snapshots and for every copy."""
+    model = load_model("examples/shop.yaml")
+    steps = explain(model, ENGINE, designed(model), "place_order")["steps"]
+    reads = [(step["view"], *step["where"]) for step in steps if step["op"] == "get"]
+    assert len(reads) == len(set(reads)) == 3
+    (product,) = (step for step in steps if step["op"] == "get" and step["view"] == "Product")
+    assert product["why"] == "values to keep and values to copy in"
