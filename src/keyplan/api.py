@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from keyplan.engines import engine_for_url, get_engine
-from keyplan.engines.base import Change
+from keyplan.engines.base import Change, Engine
 from keyplan.engines.calibration import Calibration
 from keyplan.errors import ArgumentError, DesignError, KeyplanError, trouble_with
 from keyplan.model.model import Model
@@ -49,7 +49,23 @@ def explain(model: Model, design: Design, name: str | None = None) -> dict[str, 
     """
     from keyplan.design.explain import explain as explain_design
 
-    return explain_design(model, get_engine(design.engine), design, name)
+    engine = get_engine(design.engine)
+    found = explain_design(model, engine, design, name)
+    if engine.tells_requests and found["what"] in ("write", "transaction"):
+        names = [name] if found["what"] == "write" else [part["name"] for part in found["writes"]]
+        _add_request(model, engine, design, found, [str(each) for each in names])
+    return found
+
+
+def _add_request(model: Model, engine: Engine, design: Design, found: dict[str, Any], names: list[str]) -> None:
+    """The one request by which a write or transaction is sent, in place of what it does to single entries."""
+    from keyplan.store.rehearsal import rehearsed
+
+    edits = [] if design.unserved.keys() & set(names) else rehearsed(model, engine, design, names)
+    if edits:
+        found["request"] = engine.request_words(model, design, [model.writes[each] for each in names], edits)
+        for one in found.get("writes", [found]):
+            one["steps"] = [{k: v for k, v in s.items() if k != "words" or s["op"] != "write"} for s in one["steps"]]
 
 
 def generate(

@@ -272,11 +272,12 @@ def explanation_text(found: Document) -> str:
     """A pattern or write step by step, or what a structure is for and what it costs."""
     match found["what"]:
         case "pattern" | "write":
-            return "\n".join(_call(found))
+            return "\n".join([*_call(found), *_request(found)])
         case "transaction":
             parts = [f"{part['name']} ×{number(part['usual'])}, at most {part['most']}" for part in found["writes"]]
             blocks = ["\n".join(_call(part)) for part in found["writes"]]
-            return "\n\n".join([f"{found['name']}: {'; '.join(parts)}; all or none", *blocks])
+            head = f"{found['name']}: {'; '.join(parts)}; all or none"
+            return "\n\n".join([head, *blocks]) + "\n".join(["", *_request(found)])
         case "structure" | "view":
             return "\n".join(_purpose(found))
         case _:
@@ -301,6 +302,16 @@ def _call(found: Document) -> list[str]:
         lines += ["", f"{place}. {_said(step)}"]
         for line in str(step.get("words") or "").splitlines():
             lines += wrap(line, width(), initial_indent=" " * 5, subsequent_indent=" " * 7, drop_whitespace=True)
+    return lines
+
+
+def _request(found: Document) -> list[str]:
+    """The one request of a write, where the engine sends one."""
+    if not found.get("request"):
+        return []
+    lines = ["", "all of it is one request; of several rows or values, one is shown:"]
+    for line in found["request"].splitlines():
+        lines += wrap(line, width(), initial_indent=" " * 5, subsequent_indent=" " * 7, drop_whitespace=True)
     return lines
 
 

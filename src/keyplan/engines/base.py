@@ -325,6 +325,8 @@ class Engine(ABC):
     formats: tuple[str, ...] = ()
     embedded: bool = False
     """A database of the application's own, which may be designed and applied when it is opened for the first time."""
+    tells_requests: bool = False
+    """A write is one request, which `request_words` tells."""
 
     @abstractmethod
     def costs(self, model: Model) -> CostModel:
@@ -377,6 +379,11 @@ class Engine(ABC):
         """The URL of a place to measure in; an embedded database is spared, and another one of the same kind is made
         for a while."""
         return nullcontext(url)
+
+    def request_words(self, model: Model, design: Design, writes: Sequence[Write], edits: Sequence[Edit]) -> str:
+        """The request by which these edits of some writes are sent, in the engine's own words, with templates in place
+        of values."""
+        return ""
 
     @abstractmethod
     def words(self, model: Model, design: Design, search: Search, first: int | None = None) -> str:

@@ -69,4 +69,4 @@ def test_a_parent_with_children_is_shown_with_its_separator() -> None:
 def test_a_table_of_one_partition_is_shown_with_it() -> None:
     model = model_of("Note: { count: 10, fields: { id: 'int, key' } }", "notes: { find: Note, order: id, rate: 1/s }")
     lines = design_text(keyplan.document(model, keyplan.design(model, "dynamodb"))).splitlines()
-    assert [line.split()[:4] for line in lines if line.startswith("table ")] == [["table", "m", "NOTE", "NOTE#{id}"]]
+    assert [line.split()[:4] for line in lines if line.startswith("table ")] == [["table", "test", "NOTE", "NOTE#{id}"]]

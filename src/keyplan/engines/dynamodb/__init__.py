@@ -9,6 +9,7 @@ from keyplan.engines.base import Access, AsyncPort, Catalog, Change, Codec, Engi
 from keyplan.model.model import Model
 from keyplan.model.write import Write
 from keyplan.plan.design import Design, Finding, Structure
+from keyplan.plan.edits import Edit
 from keyplan.plan.steps import Search, Touch
 from keyplan.plan.view import View
 
@@ -30,6 +31,7 @@ class DynamoDBEngine(Engine):
     schemes = ("dynamodb",)
     extra = "dynamodb"
     kinds = KINDS
+    tells_requests = True
     formats = ("cloudformation", "terraform", "createtable", "workbench")
 
     def costs(self, model: Model) -> CostModel:
@@ -89,6 +91,11 @@ class DynamoDBEngine(Engine):
         from keyplan.engines.dynamodb.edit_words import edit_words
 
         return edit_words(model, design, touch)
+
+    def request_words(self, model: Model, design: Design, writes: Sequence[Write], edits: Sequence[Edit]) -> str:
+        from keyplan.engines.dynamodb.request_words import request_words
+
+        return request_words(model, design, writes, edits)
 
     def words(self, model: Model, design: Design, search: Search, first: int | None = None) -> str:
         from keyplan.engines.dynamodb.words import words

@@ -148,7 +148,7 @@ class _Reading:
             if condition.op in ("=", "in", "contains", "search") and condition.cut in (None, part.cut):
                 if condition.cut == part.cut or part.cut in ("each", "words"):
                     self.used.append(condition)
-                text = _operand(condition.operands[0])
+                text = operand_words(condition.operands[0])
                 if condition.op == "in":
                     return f"{{each of {text}}}" if len(condition.operands) == 1 else f"{{{_list(condition.operands)}}}"
                 if part.cut == "words":
@@ -167,7 +167,7 @@ class _Reading:
             if condition.op not in _BOUNDS or condition in self.used:
                 continue
             self.used.append(condition)
-            first, last = _operand(condition.operands[0]), _operand(condition.operands[-1])
+            first, last = operand_words(condition.operands[0]), operand_words(condition.operands[-1])
             if condition.op == "begins_with":
                 values[":sk"] = f"{stem}{{{first}}}"
                 return f"begins_with({sk}, :sk)"
@@ -196,7 +196,8 @@ def _parts(model: Model, place: Place) -> list[Part]:
     return [*(Part(seen.get(part.path, part.path), part.cut, part.ways) for part in view.parts), *embed.sort]
 
 
-def _operand(operand: Operand) -> str:
+def operand_words(operand: Operand) -> str:
+    """A value of a call, by its name."""
     match operand:
         case Param(name=name, negative=negative):
             return f"-:{name}" if negative else f":{name}"
@@ -211,9 +212,9 @@ def _operand(operand: Operand) -> str:
 
 
 def _list(operands: Sequence[Operand]) -> str:
-    return ", ".join(map(_operand, operands))
+    return ", ".join(map(operand_words, operands))
 
 
 def _plain(condition: Condition) -> str:
     left = f"{condition.cut}({condition.path})" if condition.cut else str(condition.path)
-    return " ".join((left, condition.op, *map(_operand, condition.operands)))
+    return " ".join((left, condition.op, *map(operand_words, condition.operands)))
