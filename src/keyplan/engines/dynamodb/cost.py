@@ -8,7 +8,7 @@ from math import ceil, expm1, log2
 
 from keyplan.engines.calibration import given
 from keyplan.engines.dynamodb.couplings import couplings
-from keyplan.engines.dynamodb.fit import INDEXES, entry_bytes, fit, hottest_units, spread_beside
+from keyplan.engines.dynamodb.fit import INDEXES, entry_bytes, fit, hottest_units
 from keyplan.engines.dynamodb.limits import GB, LATENCIES, LIMITS, MB, MONTH_HOURS, MONTH_SECONDS, PRICES, Latencies
 from keyplan.engines.dynamodb.oversize import oversized
 from keyplan.engines.dynamodb.targets import billing, check, partition_bytes
@@ -94,12 +94,7 @@ class DynamoDBCosts(CostModel):
         return Cost(units * PRICES.on_demand_per_write_unit, {"write units": units}, max(0.0, later))
 
     def variants(self, view: View, facts: ViewFacts) -> Sequence[View]:
-        """Copies under several partition keys, of which each read takes one, for entries that are read too often; and
-        more shards, for entries that are written too often if they are not the only ones of their rows."""
-        beside = spread_beside(self.model, view, facts)
-        return (*self._copies(view, facts), *([beside] if beside is not None else []))
-
-    def _copies(self, view: View, facts: ViewFacts) -> Sequence[View]:
+        """Copies under several partition keys, of which each read takes one, for entries that are read too often."""
         if view.kind != "table" or view.unique or view.measures or view.embeds or any(p.ways > 1 for p in view.parts):
             return ()
         units = max(1.0, ceil(entry_bytes(view, facts) / LIMITS.read_unit_bytes)) * LIMITS.eventual_read_factor

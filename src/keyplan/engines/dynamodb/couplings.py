@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from keyplan.engines.dynamodb.fit import INDEXES, entry_bytes, hottest_units, projection_of, spread_beside
+from keyplan.engines.dynamodb.fit import INDEXES, entry_bytes, hottest_units, projection_of
 from keyplan.engines.dynamodb.limits import LIMITS
 from keyplan.engines.dynamodb.native import is_native
 from keyplan.engines.dynamodb.pack import PROJECTIONS, included, partition_tag
@@ -43,7 +43,6 @@ def couplings(model: Model, views: Sequence[View], facts: Mapping[str, ViewFacts
     named = {name: many for name, many in named.items() if many}
     if sum(named.values()) > LIMITS.included_attributes:
         rows.append(LinearRow(named, high=float(LIMITS.included_attributes)))
-    rows += _alone(model, views, facts)
     local = [view.name for view in views if view.kind == "lsi"]
     if local:
         variables[HAS_LOCAL] = (0.0, 1.0, True)
@@ -66,22 +65,6 @@ def _counted(model: Model, kind: str, views: Sequence[View]) -> Iterator[LinearR
             for some in counted(model, mine) if mine or single else ():
                 names = [view.name for view in (*single, *some)]
                 yield LinearRow({**dict.fromkeys(names, 1.0), f"{kind}.{projection}": -1.0}, high=0.0)
-
-
-def _alone(model: Model, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Iterator[LinearRow]:
-    """Homes that are cool enough only as long as writing a row is no transaction: no other item of it beside them.
-
-    What has more shards is a view of its own, and may have others beside it."""
-    for view in views:
-        if spread_beside(model, view, facts[view.name]) is not None:
-            for other in views:
-                if other.entity == view.entity and other.name != view.name and _is_further_copy(other):
-                    yield LinearRow({view.name: 1.0, other.name: 1.0}, high=1.0)
-
-
-def _is_further_copy(view: View) -> bool:
-    """An item of every row; sums and guards are not written by every write."""
-    return view.kind not in INDEXES and not (view.where or view.measures or view.unique)
 
 
 def _collections(model: Model, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Iterator[LinearRow]:

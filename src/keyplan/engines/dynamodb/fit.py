@@ -89,24 +89,6 @@ def stands_alone(model: Model, view: View) -> bool:
     return set(entity.key) <= paths
 
 
-def beside_another(facts: ViewFacts) -> ViewFacts:
-    """The facts of a view whose rows have other items, too: all of its writes are in transactions."""
-    return replace(facts, hottest_together=facts.hottest_writes)
-
-
-def spread_beside(model: Model, view: View, facts: ViewFacts) -> View | None:
-    """The view with as many shards as it needs beside other items of its rows, where these are more than alone."""
-    if view.kind in INDEXES or view.embeds or not view.sort or not stands_alone(model, view):
-        return None
-    ways = max((part.ways for part in view.partition), default=1)
-    limit = LIMITS.partition_writes_per_second
-    needed = ceil(ways * hottest_units(model, view, beside_another(facts)) / limit)
-    if needed <= ways or needed > MOST_SHARDS:
-        return None
-    whole = tuple(part for part in view.partition if part.ways == 1)
-    return replace(view, partition=(*whole, Part("", ways=max(2, needed))))
-
-
 def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     """The view with the fewest shards that keep its hottest partition within the limits."""
     if view.kind in INDEXES and any(part.cut in ("each", "words") for part in view.parts):
