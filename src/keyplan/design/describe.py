@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from keyplan.design.goals import Goal
@@ -89,11 +89,28 @@ def write_steps(assembly: Assembly, name: str, touches: Sequence[Touch]) -> tupl
             _walk(assembly, root.goal, steps)
             for number in range(before, len(steps)):
                 steps[number] = {**steps[number], "why": _WHY.get(root.kind, root.kind)}
+    steps += _extended(assembly, name)
     for touch in touches:
         if not touch.puts and not touch.deletes:
             continue  # nothing but checks
         steps.append({"op": "write", "view": touch.view, "puts": _round(touch.puts), "deletes": _round(touch.deletes)})
     return tuple(steps)
+
+
+def _extended(assembly: Assembly, name: str) -> Iterator[Mapping[str, Any]]:
+    """The groups that are read for their least and greatest values, where the engine does not extend them by itself."""
+    problem = assembly.built.problem
+    for view in assembly.chosen.values() if not problem.costs.extends else ():
+        adds = sum(part.work.adds for part in problem.upkeep.get((name, view.name), ()))
+        if view.extended and adds:
+            yield {
+                "op": "get",
+                "view": assembly.names[view.name],
+                "where": [f"{part} = its {part}" for part in view.parts],
+                "requests": _round(adds),
+                "rows": _round(adds),
+                "why": "its least and greatest values",
+            }
 
 
 NEXT_ROW = "the row that comes after those that are kept"
@@ -105,6 +122,7 @@ _WHY = {
     "fan": "the entries that repeat a value",
     "copy": "values to copy in",
     "refill": NEXT_ROW,
+    "group": "the rows of its group, where the least or greatest of them goes",
     "snapshot": "values to keep",
 }
 

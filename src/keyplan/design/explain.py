@@ -5,7 +5,7 @@ Everything comes back as plain JSON; the command line turns it into text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +20,8 @@ from keyplan.design.required import is_home
 from keyplan.design.statistics import Statistics
 from keyplan.engines.base import Engine
 from keyplan.errors import ArgumentError, nearest
-from keyplan.model.model import Model
-from keyplan.model.pattern import DEFAULT_PAGE, Outer, Pattern
+from keyplan.model.model import Model, path_of
+from keyplan.model.pattern import DEFAULT_PAGE, Condition, Outer, Pattern
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Extend, Node, Plan, Search
 from keyplan.plan.view import View
@@ -109,7 +109,8 @@ class _Explanation:
             return {**head, **found}
         find = self.design.writes[name].find
         nodes = [*([find] if find is not None else []), *self.design.rows.values(), *self.design.dependents.values()]
-        known = self._lookups([*nodes, *self.design.dangling.values()])
+        nodes += [*self.design.dangling.values(), *self.design.groups.values(), *self._groups()]
+        known = self._lookups(nodes)
         following = self._lookups(self.design.refills.values())
         touched = iter([touch for touch in self.design.writes[name].touches if touch.puts or touch.deletes])
         steps = []
@@ -128,6 +129,14 @@ class _Explanation:
             for told, touch in zip(found["touches"], self.design.writes[name].touches, strict=True)
         ]
         return {**head, **found, "steps": _each_once(steps), "touches": touches}
+
+    def _groups(self) -> Iterator[Node]:
+        """The reads of groups by their key, for their least and greatest values."""
+        for view in self.design.views.values():
+            if view.extended and not view.base:
+                paths = [(part, path_of(part.path, self.model, view.entity)) for part in view.parts if part.ways == 1]
+                given = tuple(Condition(path, "=", (Outer(str(part)),), part.cut) for part, path in paths)
+                yield Search(view.name, given=given, takes=tuple(measure.name for measure in view.extended))
 
     def _lookups(self, nodes: Iterable[Node]) -> dict[tuple[str, tuple[str, ...]], str]:
         """The reads that a write may make, by view and what of it is given or else tested, in the engine's words."""

@@ -87,7 +87,7 @@ class OwnRows(Keeping):
         each = self.statistics.rows(view.entity) / max(1.0, facts.rows)
         need = rows_of_group(self.model, view)
         label = f"{view.entity} by {', '.join(str(part) for part in view.parts)}"
-        return [Demand(write.name, "fan", label, need, effect.times / max(1.0, each))]
+        return [Demand(write.name, "group", label, need, effect.times / max(1.0, each))]
 
     def _in_subset(
         self, write: Write, effect: Effect, view: View, seen: View, facts: ViewFacts, embed: Embed, change: Change

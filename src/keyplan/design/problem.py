@@ -27,7 +27,7 @@ class Root:
 
     name: str
     kind: str
-    """pattern, target (the row of a rank), find, children, old, fan, copy, refill; CARRY looks up nothing."""
+    """pattern, target (the row of a rank), find, children, old, fan, copy, refill, group; CARRY looks up nothing."""
     goal: Goal
     rate: float
     always: bool = True

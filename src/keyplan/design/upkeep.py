@@ -14,7 +14,7 @@ class Demand:
 
     write: str
     what: str
-    """old, fan, copy or refill."""
+    """old, fan, copy, refill or group."""
     label: str
     need: Need
     times: float = 1.0

@@ -14,7 +14,7 @@ from keyplan.plan.view import COUNT, VERSION
 from keyplan.store.changes import RowChange, Work
 from keyplan.store.places import Place
 from keyplan.store.pump import gather
-from keyplan.store.rows import Key, entries_at
+from keyplan.store.rows import Key
 
 if TYPE_CHECKING:
     from keyplan.store.mutate import Mutator
@@ -125,7 +125,7 @@ class Groups:
         """
         lasting = [measure for measure in place.view.extended if measure not in place.view.recomputed]
         takes = (VERSION, *(measure.name for measure in lasting))
-        (group,) = yield from entries_at(self.reader.executor.codec, place, [key], takes)
+        (group,) = yield from self.reader.entries(place, [key], takes)
         rows = yield from self.reader.of_group(place, key, work.world.now)
         entity = self.model.entities[change.entity]
         found = []
@@ -158,8 +158,7 @@ class Groups:
     def extended(self, edits: list[Edit]) -> Proc[list[Edit]]:
         """The edits, for an engine that extends no minimum or maximum by itself: the groups are read, and what is said
         of their least and greatest values is tested by the write."""
-        codec = self.reader.executor.codec
-        if codec.extends:
+        if self.reader.executor.codec.extends:
             return edits
         names = {
             number: [name for name in edit.adds if (edit.view, name) in self.extreme_names]
@@ -167,7 +166,7 @@ class Groups:
         }
         asked = [number for number, some in names.items() if some]
         entries = yield from gather(
-            [entries_at(codec, self.named[edits[n].view], [edits[n].key], names[n]) for n in asked]
+            [self.reader.entries(self.named[edits[n].view], [edits[n].key], names[n]) for n in asked]
         )
         changed = list(edits)
         for number, (entry,) in zip(asked, entries, strict=True):

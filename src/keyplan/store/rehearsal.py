@@ -24,6 +24,7 @@ from keyplan.plan.edits import Edit
 from keyplan.store.core import Core
 from keyplan.store.jobs import Job, Put, Written
 from keyplan.store.mutate import Mutator
+from keyplan.store.places import Place
 from keyplan.store.rows import Key, Row, RowReader
 from keyplan.store.write import Writer
 
@@ -62,6 +63,24 @@ class _MadeUp(RowReader):
         yield from ()
         columns = self.model.entities[entity].roles[role].columns
         return [[] if new else [self.row(entity, columns, key)] for key in keys]
+
+    def entries(self, place: Place, keys: Sequence[Key], takes: Sequence[str]) -> Proc[list[Row | None]]:
+        yield from ()
+        return [dict.fromkeys(takes, _Beyond()) for _ in keys]
+
+    def of_group(self, place: Place, key: Key, now: datetime) -> Proc[list[Row]]:
+        yield from ()
+        return []
+
+
+class _Beyond:
+    """A least or greatest value that no row extends."""
+
+    def __le__(self, other: object) -> bool:
+        return True
+
+    def __ge__(self, other: object) -> bool:
+        return True
 
 
 class _Rehearsal:

@@ -107,6 +107,10 @@ class RowReader:
             for key, rows in zip(keys, lists, strict=True)
         ]
 
+    def entries(self, place: Place, keys: Sequence[Key], takes: Sequence[str]) -> Proc[list[Row | None]]:
+        """The entries of a place under these keys, read strongly."""
+        return (yield from entries_at(self.executor.codec, place, keys, takes))
+
     def of_group(self, place: Place, key: Key, now: datetime) -> Proc[list[Row]]:
         """The rows that may count in a group of a view with measures: whoever asks sees which do."""
         name = place.view.name
