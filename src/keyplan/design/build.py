@@ -388,11 +388,11 @@ def _returned(
         share = calls[name].together
         always = any((root.name, root.kind) == (name, "old") for root in ground.roots)
         if share and not always and name in served and is_read_to_return(write, ground.costs):
-            for number, root in enumerate(roots):
-                if (root.name, root.kind, root.label) == (name, "old", write.entity):
-                    roots[number] = replace(root, rate=root.rate * (1.0 - share))
             goal = ground.options.root(whole_row(model, write.entity), None)
-            roots.append(Root(name, "old", goal, write.traffic.rate * share, label=write.entity))
+            read = Root(name, "old", goal, write.traffic.rate * share, label=write.entity)
+            too = [root for root in roots if (root.name, root.kind, root.label) == (name, "old", write.entity)]
+            left = [replace(root, rate=root.rate * (1.0 - share)) for root in too if share < 1.0]
+            roots = [*(root for root in roots if root not in too), *left, read]
     return roots
 
 

@@ -61,3 +61,17 @@ def test_a_transaction_that_calls_more_often_than_its_write_says_is_told() -> No
 def test_rows_that_are_changed_one_by_one_are_no_transaction() -> None:
     wide = 'leave: { delete: Account, where: "branch = :branch", rows: 10, rate: 1/s }'
     assert units(model("", wide), "leave") == pytest.approx(20.0), "ten items, and ten entries of an index"
+
+
+def test_what_is_returned_in_transactions_is_read_once_though_a_view_wants_it_too() -> None:
+    """Each call is in a transaction, and each moves an item by what it has read: one read serves both."""
+    patterns = f"""{PATTERNS.strip()}
+of_branch: {{ find: Account, where: "branch = :branch", order: balance, page: 5, rate: 500/s, consistency: strong }}
+"""
+    move = 'move: { update: Account, set: [branch], where: "account_id = :account_id", return: [balance], rate: 10/s }'
+    found = model_of(ENTITIES, patterns, move, "both: [move x2 max 9]")
+    design = keyplan.design(found, "dynamodb")
+    assert design.objective.value > 0, "a number"
+    assert len([view for view in design.views.values() if view.kind == "table"]) == 2
+    figures = design.writes["move"].figures
+    assert (figures.requests, figures.units["read units"]) == (pytest.approx(2.0), pytest.approx(1.0))
