@@ -160,3 +160,69 @@ writes:
         pair.same("drop", k=2, n=7)
         assert pair.same("most", l=1) == {"n": 1, "most": 5}
     pair.verified()
+
+
+TOPS = """
+entities:
+  Score:
+    count: 30M
+    {ttl}
+    fields: {{ sid: "int, key", game: "int, distinct 1000", at: timestamp, seen: timestamp, points: int }}
+patterns:
+  top:
+    from: Score
+    compute: {{ low: min(points), high: max(points), n: count() }}
+    {asked}
+    rows: 20k
+    rate: 300/s
+  score: {{ find: Score, where: "sid = :sid", rate: 1/s }}
+writes:
+  make: {{ create: Score, rate: 0.1/s }}
+  take: {{ delete: Score, where: "sid = :sid", rate: 0.01/s }}
+  drop: {{ delete: Score, where: "sid = :sid", rate: 0.01/s }}
+  see: {{ update: Score, set: [points, seen], where: "sid = :sid", rate: 0.01/s }}
+  wipe: {{ delete: Score, where: "game = :game", rows: 30, rate: 0.01/s }}
+transactions:
+  swap: [take, make, drop]
+  age: [see, drop]
+"""
+
+
+def score(sid: int, points: int) -> dict[str, Any]:
+    noon = at("2052-05-15 12:00")
+    return {"sid": sid, "game": 1, "at": noon, "seen": noon, "points": points}
+
+
+def test_one_call_that_takes_the_least_and_brings_the_greatest(both: Both) -> None:
+    pair = both(TOPS.format(ttl="", asked='where: "game = :game"'))
+    for sid, points in ((1, 5), (2, 6), (3, 7)):
+        pair.same("make", **score(sid, points))
+    pair.same("swap", take={"sid": 1}, make=score(9, 100), drop={"sid": 2})
+    assert pair.same("top", game=1) == {"low": 7, "high": 100, "n": 2}
+    pair.verified()
+
+
+def test_a_group_is_doubted_from_the_first_that_expires_whatever_else_its_call_does(both: Both) -> None:
+    asked = 'where: "game = :game and at between :start and :end"\n    group: { hour: hour(at) }'
+    pair = both(TOPS.format(ttl="ttl: 10d since seen", asked=asked))
+    for sid, points in ((1, 5), (2, 6), (3, 7)):
+        pair.same("make", **score(sid, points))
+    pair.same("age", see={"sid": 3, "points": 6, "seen": at("2052-05-07 12:00")}, drop={"sid": 2})
+    day = {"game": 1, "start": at("2052-05-15"), "end": at("2052-05-16")}
+    assert [row["n"] for row in pair.same("top", **day)] == [2]
+    pair.verified()
+    pair.clock.advance(days=3)
+    assert [row["n"] for row in pair.same("top", **day)] == [1]
+    pair.verified()
+
+
+def test_rows_of_one_group_that_all_go_do_not_meet_each_other(both: Both) -> None:
+    pair = both(TOPS.format(ttl="", asked='where: "game = :game"'))
+    for sid in range(30):
+        pair.same("make", **score(sid, sid % 7))
+    sent: list[Any] = []
+    port, send = pair.store._port, pair.store._port.send
+    port.send = lambda round: sent.extend(round) or send(round)  # type: ignore[func-returns-value, method-assign]
+    assert pair.same("wipe", game=1) == 30
+    assert len(sent) <= 30 * 6 + 3, "of each row, the old one, its group and the rows of that; and no second attempt"
+    pair.verified()

@@ -51,6 +51,8 @@ class Kept:
     groups: bool
     extended: bool
     """Groups keep a minimum or maximum."""
+    recomputed: bool
+    """It is worked out anew when a row goes."""
     unique: bool
     many: float
     """Entries per row: more than one where it is one for each of several values."""
@@ -166,7 +168,8 @@ class WriteCalls:
         self._extended(write, changed, one)
         one.requests, one.trips = one.requests + 1, one.trips + 1  # the write itself
         self._behind(watched, entries, one, new=new)
-        at_once = ceil(rows / ROWS_AT_ONCE)
+        meeting = any(kept.recomputed or (kept.extended and not self.costs.extends) for kept in self.kept[write.entity])
+        at_once = ceil(rows / (1 if meeting else ROWS_AT_ONCE))
         return count.requests + rows * one.requests, count.trips + at_once * one.trips
 
     def _computed(self, write: Write, changed: Iterable[_Rows], count: _Count) -> None:
@@ -508,6 +511,7 @@ def _kept(model: Model, view: View, views: Sequence[View], kinds: Mapping[str, K
             composed_keys(views, kinds, view.name, entity),
             bool(view.measures) and not at,
             bool(view.extended) and not at,
+            bool(view.recomputed) and not at,
             view.unique and not at,
             many,
             (view.entity, embed) if embed is not None and embed.limit is not None else None,

@@ -67,6 +67,8 @@ def _can_be_kept(model: Model, need: Need, fold: FoldSpec) -> bool:
     for compute in fold.compute:
         terms = sorted(term_paths(compute.term))
         paths += terms
+        if compute.how in ("min", "max") and (compute.term is None or compute.term.path is None):
+            return False  # what is worked out of several values may be larger than an engine keeps in a column
         if compute.how in ("min", "max") and (not _is_by_own_values(model, need) or any(path.roles for path in terms)):
             return False  # after a delete the rows of the group are read again, and not what stands behind them
         if compute.how in ("sum", "avg") and any(

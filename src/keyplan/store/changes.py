@@ -73,11 +73,25 @@ class Batch:
 
 
 @dataclass
+class Turnover:
+    """What the rows of one call bring to a group and take from it."""
+
+    number: int
+    """Of the first change that does."""
+    entity: str
+    rows: set[Key] = field(default_factory=set)
+    gained: list[dict[str, Any]] = field(default_factory=list)
+    lost: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass
 class Work:
     """The edits made so far."""
 
     world: World
     edits: list[Edit] = field(default_factory=list)
+    groups: dict[tuple[str, Key], Turnover] = field(default_factory=dict)
+    """Per view and key of a group with minima or maxima: what comes to it and goes."""
     sources: dict[Entry, Source] = field(default_factory=dict)
 
     def check_sources(

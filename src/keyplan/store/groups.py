@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from keyplan.engines.base import Proc
 from keyplan.errors import DesignError
 from keyplan.plan.edits import Edit, Test
 from keyplan.plan.terms import minus, plus
-from keyplan.plan.view import COUNT, VERSION
-from keyplan.store.changes import RowChange, Work
+from keyplan.plan.view import COUNT, VERSION, Measure
+from keyplan.store.changes import RowChange, Turnover, Work
 from keyplan.store.places import Place
 from keyplan.store.pump import gather
 from keyplan.store.rows import Key
@@ -42,84 +42,69 @@ class Groups:
                         f"view '{place.view.name}' keeps a minimum or maximum without counting its changes"
                     )
 
-    def edit_groups(self, work: Work, number: int, change: RowChange, place: Place) -> Proc[None]:
-        """What a row adds to the groups it joins, stays in and leaves."""
+    def edit_groups(self, work: Work, number: int, change: RowChange, place: Place) -> None:
+        """What a row adds to the groups it joins, stays in and leaves; minima and maxima are left for `turn_over`."""
         needed = self.mutator.copies_needed(place, change)
         amounts: dict[Key, dict[str, Any]] = {}
-        lost: dict[Key, dict[str, Any]] = {}
-        gained: dict[Key, dict[str, Any]] = {}
-        for row, sign, side in (
-            (self.mutator.row_for(work, place, change, False, needed), -1, lost),
-            (self.mutator.row_for(work, place, change, True, needed), 1, gained),
+        for row, sign in (
+            (self.mutator.row_for(work, place, change, False, needed), -1),
+            (self.mutator.row_for(work, place, change, True, needed), 1),
         ):
             for key in place.keys(row) if row is not None else ():
                 assert row is not None
                 found = place.amounts(row)
-                side[key] = found
                 sums = amounts.setdefault(key, {})
                 for name, value in found.items():
                     if name != VERSION and self.how(place, name) in ("count", "sum"):
                         sums[name] = plus(sums.get(name, 0), value if sign > 0 else minus(value))
+                if place.extremes:
+                    turnover = work.groups.setdefault((place.view.name, key), Turnover(number, change.entity))
+                    turnover.rows.add(change.key)
+                    (turnover.gained if sign > 0 else turnover.lost).append(found)
         for key, sums in amounts.items():
             adds = {name: value for name, value in sums.items() if value != 0}
-            values: dict[str, Any] = {}
-            tests: tuple[Test, ...] = ()
-            if place.extremes:
-                extremes = yield from self.extremes(work, change, place, key, lost.get(key), gained.get(key))
-                adds |= extremes.adds
-                values, tests = extremes.values, extremes.tests
-            if not adds and not values:
-                continue
-            if place.view.recomputed:
-                adds[VERSION] = 1
-            if needed and change.new is not None:
+            if adds:
+                work.edits.append(Edit(place.view.name, "add", key, place.at, adds=adds, row=number))
+            if (adds or place.extremes) and needed and change.new is not None:
                 copies = self.mutator.touched(work, place, change)
                 work.check_sources(self.places, copies, change.entity, change.new, True, number)
-            do = "patch" if values else "add"
-            work.edits.append(Edit(place.view.name, do, key, place.at, values, adds, tests=tests, row=number))
 
     def how(self, place: Place, name: str) -> str:
         return "count" if name == COUNT else next(one.how for one, _ in place.measures if one.name == name)
 
-    def extremes(
-        self,
-        work: Work,
-        change: RowChange,
-        place: Place,
-        key: Key,
-        lost: Mapping[str, Any] | None,
-        gained: Mapping[str, Any] | None,
-    ) -> Proc[_Extremes]:
-        """Minima and maxima: one that comes extends them, one that goes may need all the others to be read."""
-        result = _Extremes()
-        lost_one = False
-        for measure, _ in place.measures:
-            if measure.how not in ("min", "max"):
-                continue
-            name = measure.name
-            if measure not in place.view.recomputed:
-                if (gained or {}).get(name) is not None:
-                    result.adds[name] = (gained or {})[name]
-                continue
-            before, after = (lost or {}).get(name), (gained or {}).get(name)
-            if after is not None and (before is None or (after <= before if measure.how == "min" else after >= before)):
-                result.adds[name] = after
-            elif before is not None:
-                lost_one = True
-        if lost_one:
-            yield from self.recompute(work, change, place, key, result, gained)
-        return result
+    def turn_over(self, work: Work) -> Proc[None]:
+        """Minima and maxima of the groups that a call changes, by all its rows together: those that come extend them,
+        and one that goes may need all the others to be read."""
+        for (view, key), turnover in work.groups.items():
+            place = self.named[view]
+            adds: dict[str, Any] = {}
+            values: dict[str, Any] = {}
+            tests: tuple[Test, ...] = ()
+            for measure in place.view.extended:
+                gained = best(measure, turnover.gained)
+                if gained is not None:
+                    adds[measure.name] = gained
+            if any(self.is_lost(measure, turnover) for measure in place.view.recomputed):
+                version, values = yield from self.recomputed(work, place, key, turnover, adds)
+                adds, tests = {}, (Test(VERSION, "=", version),)
+            if place.view.recomputed:
+                adds[VERSION] = 1
+            if adds or values:
+                do = "patch" if values else "add"
+                edit = Edit(view, do, key, place.at, values, adds, tests=tests, row=turnover.number)
+                work.edits.append(edit)
 
-    def recompute(
-        self,
-        work: Work,
-        change: RowChange,
-        place: Place,
-        key: Key,
-        result: _Extremes,
-        gained: Mapping[str, Any] | None,
-    ) -> Proc[None]:
-        """Reads the rows of a group, and sets its minima and maxima anew if none of them has changed since.
+    def is_lost(self, measure: Measure, turnover: Turnover) -> bool:
+        """Whether what goes may have been the least or greatest, and nothing that comes is in its place."""
+        before, after = best(measure, turnover.lost), best(measure, turnover.gained)
+        if before is None:
+            return False
+        return after is None or not (after <= before if measure.how == "min" else after >= before)
+
+    def recomputed(
+        self, work: Work, place: Place, key: Key, turnover: Turnover, gained: Mapping[str, Any]
+    ) -> Proc[tuple[Any, dict[str, Any]]]:
+        """The minima and maxima of a group by its rows, and its version, which tells if any of them changes meanwhile.
 
         A change may leave the group as it is: 30 that becomes 40 below a maximum of 50. So each is counted.
         """
@@ -127,29 +112,31 @@ class Groups:
         takes = (VERSION, *(measure.name for measure in lasting))
         (group,) = yield from self.reader.entries(place, [key], takes)
         rows = yield from self.reader.of_group(place, key, work.world.now)
-        entity = self.model.entities[change.entity]
-        found = []
+        entity = self.model.entities[turnover.entity]
+        found = list(turnover.gained)
         for row in rows:
             row_key = tuple(row[column] for column in entity.key)
-            if row_key == change.key:
+            if row_key in turnover.rows:
                 continue
             # Others of the same call as they will be: they may go as well, or have another value.
-            _, new = work.world.changed.get((change.entity, row_key), (row, row))
+            _, new = work.world.changed.get((turnover.entity, row_key), (row, row))
             after = None if new is None else {**row, **new}
             if after is not None and key in place.keys(after):
                 found.append(place.amounts(after))
-        if gained is not None:
-            found.append(dict(gained))
-        for measure in place.view.recomputed:
-            result.adds.pop(measure.name, None)
-            values = [one[measure.name] for one in found if measure.name in one]
-            pick: Any = min if measure.how == "min" else max
-            result.values[measure.name] = pick(values, default=None)
+        values = {measure.name: best(measure, found) for measure in place.view.recomputed}
         for measure in lasting:
-            moments = [(group or {}).get(measure.name), result.adds.pop(measure.name, None)]
-            pick = min if measure.how == "min" else max
-            result.values[measure.name] = pick([moment for moment in moments if moment is not None], default=None)
-        result.tests = (Test(VERSION, "=", group[VERSION] if group is not None else 0),)
+            values[measure.name] = best(measure, [group or {}, gained])
+        return group[VERSION] if group is not None else 0, values
+
+    def meet(self, entity: str) -> bool:
+        """Whether rows of an entity that are changed at once may refuse each other, because they are in one group whose
+        least or greatest values are read and tested."""
+        extends = self.reader.executor.codec.extends
+        return any(
+            place.view.recomputed or (place.view.extended and not extends)
+            for place in self.places.of[entity]
+            if place.measures
+        )
 
     def has(self, edit: Edit) -> bool:
         """Whether an edit is one of a group."""
@@ -189,8 +176,8 @@ class Groups:
         return replace(edit, do="patch", adds=adds, values=values, tests=tuple(tests), expect="present")
 
 
-@dataclass
-class _Extremes:
-    adds: dict[str, Any] = field(default_factory=dict)
-    values: dict[str, Any] = field(default_factory=dict)
-    tests: tuple[Test, ...] = ()
+def best(measure: Measure, amounts: Iterable[Mapping[str, Any]]) -> Any:
+    """The least or greatest of what rows contribute; None if none does."""
+    values = [one[measure.name] for one in amounts if one.get(measure.name) is not None]
+    pick: Any = min if measure.how == "min" else max
+    return pick(values, default=None)

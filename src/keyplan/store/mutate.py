@@ -127,7 +127,8 @@ class Mutator:
         )
         work = Work(world, list(derived.checks))
         for number, change in enumerate(changes):
-            yield from self.edit_row(work, number, change)
+            self.edit_row(work, number, change)
+        yield from self.groups.turn_over(work)
         yield from self.subsets.refill(work)
         try:
             edits = merged(work.edits, self.extreme_names)
@@ -246,7 +247,7 @@ class Mutator:
             return True
         return bool(self.places.marked_by[change.entity] & differing_columns(change))
 
-    def edit_row(self, work: Work, number: int, change: RowChange) -> Proc[None]:
+    def edit_row(self, work: Work, number: int, change: RowChange) -> None:
         """The edits of one row change."""
         places = self.places.of[change.entity]
         differing = differing_columns(change)
@@ -268,7 +269,7 @@ class Mutator:
             tests = self.tests_for(change, deciding)
         for place in touched:
             if place.measures:
-                yield from self.groups.edit_groups(work, number, change, place)
+                self.groups.edit_groups(work, number, change, place)
             elif place.dangling:
                 for edit in dangling_edits(self.places, work, number, change, place):
                     work.edits.append(self.guarded(edit, change, place, tests, work.world.now))

@@ -214,10 +214,11 @@ class Writer:
         if write.condition and not keys:
             raise ConflictError(f"{prepared.label}: there is no such {entity.name}; check what it is asked by")
         count = 0
-        for start in range(0, len(keys), ROWS_AT_ONCE):
+        at_once = ROWS_AT_ONCE if not self.mutator.groups.meet(entity.name) else 1
+        for start in range(0, len(keys), at_once):
             procs = [
                 self.commit([self.job(write, prepared.label, call, key)], call.now, call.trace, known)
-                for key in keys[start : start + ROWS_AT_ONCE]
+                for key in keys[start : start + at_once]
             ]
             done = yield from gather(procs)
             count += sum(1 for rows_done in done if rows_done)

@@ -212,7 +212,7 @@ def test_writers_below_one_post(mongodb: Harness) -> None:
 
 # generated programs
 
-EXAMPLES = max(10, int(os.environ.get("KEYPLAN_PROGRAMS", "300")) // 10)
+EXAMPLES = max(10, int(os.environ.get("KEYPLAN_PROGRAMS", "300")) // 6)
 
 
 COUNTED: list[int] = []
