@@ -10,6 +10,7 @@ from keyplan.errors import DesignMismatchError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design, Objective
 from keyplan.plan.lockfile import design_hash, lock_text
+from keyplan.store.fill import Fill, unfilled
 
 Progress = Callable[[str], None]
 
@@ -54,7 +55,9 @@ def from_nothing(model: Model, engine: Engine, design: Design) -> Difference:
 
 
 def _difference(model: Model, engine: Engine, design: Design, catalog: Catalog, lock: str | None = None) -> Difference:
-    return Difference(catalog, engine.changes(model, design, lock or lock_text(model, design), catalog))
+    changes = engine.changes(model, design, lock or lock_text(model, design), catalog)
+    new = unfilled(design, catalog.lock) if any(not change.only_said for change in changes) else []
+    return Difference(catalog, (*changes, Fill(model, engine, design, new)) if new else changes)
 
 
 def apply(
