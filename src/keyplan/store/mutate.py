@@ -298,6 +298,11 @@ class Mutator:
             home = self.places.home(change.entity)
             watched = {column for watch in self.places.watches[change.entity] for column in watch.columns & differing}
             decided |= watched.intersection(home.holds).difference(entity.key)
+            # What a parent's computed values lose is what this row was, and whose it was.
+            for kept in self.places.feeds[change.entity]:
+                columns = {*kept.columns, *((kept.term,) if kept.term else ())}
+                if change.new is None or columns & differing:
+                    decided |= columns.intersection(home.holds).difference(entity.key)
         return {column: change.old[column] for column in sorted(decided)}
 
     def edit_entries(self, work: Work, number: int, change: RowChange, place: Place, tests: Mapping[str, Any]) -> None:
