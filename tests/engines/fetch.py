@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-DEBIAN_PACKAGES = {"java": "default-jre-headless", "mvn": "maven", "npm": "npm"}
+DEBIAN_PACKAGES = {"java": "default-jre-headless", "mvn": "maven", "npm": "npm", "node": "nodejs"}
 
 
 class FetchError(RuntimeError):

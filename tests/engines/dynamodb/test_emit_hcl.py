@@ -53,12 +53,13 @@ def _build(directory: Path) -> None:
 def parsed(files: dict[str, str]) -> dict[str, Any]:
     """What the parser makes of each file; a text where it refuses it."""
     try:
+        node = fetch.need("node")
         directory = fetch.once(f"hcl2json-{VERSION}", _build)
     except fetch.FetchError as error:
         if "dynamodb" in os.environ.get("KEYPLAN_TEST_REQUIRE", ""):
             pytest.fail(str(error), pytrace=False)
         pytest.skip(str(error))
-    command = [fetch.need("node"), str(directory / "parse.js")]
+    command = [node, str(directory / "parse.js")]
     done = subprocess.run(command, input=json.dumps(files), capture_output=True, text=True, check=True, timeout=100)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
