@@ -145,7 +145,7 @@ def comparison_table(found: Iterable[Compared]) -> str:
                 seconds(one.ours),
                 seconds(one.rival),
                 f"{one.ratio:.2f}x" if one.is_sound else "-",
-                f"{one.bar:.1f}x",
+                f"{one.bar:g}x",
                 f"{one.control:.2f}",
                 one.verdict,
             )
