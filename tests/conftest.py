@@ -111,9 +111,9 @@ def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
     yield from started(request.param)
 
 
-def started(name: str) -> Iterator[Harness]:
+def started(name: str, **options: object) -> Iterator[Harness]:
     """A started harness; skips, or fails where the engine is required, if it cannot be started."""
-    found = harness_for(name)
+    found = harness_for(name, **options)
     try:
         found.start()
     except Exception as error:

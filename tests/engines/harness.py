@@ -52,7 +52,7 @@ class Harness(ABC):
         self._free = {what: one for what, one in self._free.items() if one != url}
 
 
-def harness_for(name: str) -> Harness:
-    """The harness of an engine, not started."""
-    harness: Harness = import_module(f"tests.engines.{name}.harness").Harness()
+def harness_for(name: str, **options: object) -> Harness:
+    """The harness of an engine, not started; the options are those of its own class."""
+    harness: Harness = import_module(f"tests.engines.{name}.harness").Harness(**options)
     return harness

@@ -1,4 +1,4 @@
-"""The replica set of the run, for the tests of this folder."""
+"""The servers of the run, for the tests of this folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ from tests.engines.harness import Harness
 
 @pytest.fixture(scope="session")
 def mongodb() -> Iterator[Harness]:
-    """Started once per process; several processes share one server."""
+    """One node, started once per process; several processes share one server."""
+    yield from started("mongodb", nodes=1)
+
+
+@pytest.fixture(scope="session")
+def replica_set() -> Iterator[Harness]:
+    """Three nodes, for what depends on which of them answers."""
     yield from started("mongodb")
 
 

@@ -1,7 +1,8 @@
 """One MongoDB replica set for all processes of a test run, and a database per test.
 
-Three nodes by default; `KEYPLAN_TEST_MONGODB=1` takes a single one, which is faster, and a `mongodb://` address there
-takes a server that is already running.
+Three nodes unless a test is content with one, which is faster: whatever looks at documents and requests, and not at how
+nodes follow each other. `KEYPLAN_TEST_MONGODB=1` takes a single one for all, and a `mongodb://` address there takes a
+server that is already running.
 """
 
 from __future__ import annotations
@@ -35,15 +36,16 @@ class Harness(harness.Harness):
 
     name = "mongodb"
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: int = 3) -> None:
         super().__init__()
+        self._nodes = nodes
         self._names: list[str] = []
         self._server: Shared | None = None
         self._url = ""
         self._client: MongoClient[dict[str, Any]] | None = None
 
     def start(self) -> None:
-        wanted = os.environ.get("KEYPLAN_TEST_MONGODB", "3")
+        wanted = os.environ.get("KEYPLAN_TEST_MONGODB", str(self._nodes))
         if wanted.startswith("mongodb"):
             self._url = wanted
         else:

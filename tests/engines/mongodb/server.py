@@ -65,6 +65,7 @@ class Server:
         self.ports: list[int] = []
         self._parameters = {
             "diagnosticDataCollectionEnabled": "false",
+            "replWriterThreadCount": "1",  # with little to apply at once, more of them only wake each other
             "transactionLifetimeLimitSeconds": str(TRANSACTION_SECONDS),
             **(parameters or {}),
         }

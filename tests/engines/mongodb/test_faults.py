@@ -67,8 +67,8 @@ EVIL = ["$oid", "$where", '{"$gt": ""}', "$$ROOT", "a.b", "$set", "{$ne: null}",
 
 
 @pytest.fixture
-def url(mongodb: Harness) -> str:
-    return mongodb.url()
+def url(replica_set: Harness) -> str:
+    return replica_set.url()
 
 
 @pytest.fixture
@@ -183,8 +183,8 @@ def test_a_duplicate_names_the_row_and_the_field(store: keyplan.Store) -> None:
     assert store.order(oid=2) is None
 
 
-def test_a_document_over_16_mb(mongodb: Harness) -> None:
-    url = mongodb.url()
+def test_a_document_over_16_mb(replica_set: Harness) -> None:
+    url = replica_set.url()
     model = keyplan.parse_model(
         "keyplan: 1\nname: big\nentities:\n  Big:\n    count: 9\n    fields: { k: 'int, key', a: 'text(100, max 12MB)',"
         " b: 'text(100, max 12MB), optional 50%' }\npatterns:\n  big: { find: Big, where: 'k = :k', rate: 1/s }\n"

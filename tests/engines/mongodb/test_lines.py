@@ -65,9 +65,9 @@ def named(number: int) -> str:
     return f"n{number:02}"
 
 
-def run(mongodb: Harness, play: Play, options: str = "", rows: int = 40) -> None:
+def run(replica_set: Harness, play: Play, options: str = "", rows: int = 40) -> None:
     """Plays with a store whose rows are numbered."""
-    url = mongodb.url()
+    url = replica_set.url()
     keyplan.apply(MODEL, url)
 
     async def main() -> None:
@@ -99,7 +99,7 @@ async def warm(store: Any, many: int) -> list[Line]:
     return list(lines._idle)
 
 
-def test_plain_reads_have_lines_and_the_rest_goes_through_the_driver(mongodb: Harness, sent: list[Any]) -> None:
+def test_plain_reads_have_lines_and_the_rest_goes_through_the_driver(replica_set: Harness, sent: list[Any]) -> None:
     async def play(store: Any) -> None:
         await warm(store, 5)
         sent.clear()
@@ -118,12 +118,12 @@ def test_plain_reads_have_lines_and_the_rest_goes_through_the_driver(mongodb: Ha
         assert len(sent) == 40 - 8 + 3
 
     assert MOST > 8
-    run(mongodb, play, "&maxPoolSize=8")
+    run(replica_set, play, "&maxPoolSize=8")
 
 
-def test_a_session_is_behind_what_was_read_on_a_line(mongodb: Harness, sent: list[Any]) -> None:
+def test_a_session_is_behind_what_was_read_on_a_line(replica_set: Harness, sent: list[Any]) -> None:
     """On nodes, too, that have not heard of that time yet: another client brings it to them."""
-    url = mongodb.url()
+    url = replica_set.url()
     keyplan.apply(MODEL, url)
     url += "&readPreference=secondary"
 
@@ -141,7 +141,7 @@ def test_a_session_is_behind_what_was_read_on_a_line(mongodb: Harness, sent: lis
     assert all(find["$clusterTime"]["clusterTime"] >= find["readConcern"]["afterClusterTime"] for find in finds)
 
 
-def test_a_reply_in_many_pieces_is_whole(mongodb: Harness, sent: list[Any]) -> None:
+def test_a_reply_in_many_pieces_is_whole(replica_set: Harness, sent: list[Any]) -> None:
     async def play(store: Any) -> None:
         rows = [{"name": named(n), "value": n, "words": chr(200 + n) * 15_000} for n in range(20)]
         await store.load([("Counter", row) for row in rows])
@@ -151,7 +151,7 @@ def test_a_reply_in_many_pieces_is_whole(mongodb: Harness, sent: list[Any]) -> N
             assert list(await store.counters()) == rows
         assert not sent
 
-    run(mongodb, play)
+    run(replica_set, play)
 
 
 def silence(line: Line) -> None:
@@ -160,7 +160,7 @@ def silence(line: Line) -> None:
     line._loop.remove_reader(line.socket)
 
 
-def test_a_cancelled_read_is_given_up_at_once_and_its_reply_reaches_nobody(mongodb: Harness) -> None:
+def test_a_cancelled_read_is_given_up_at_once_and_its_reply_reaches_nobody(replica_set: Harness) -> None:
     async def play(store: Any) -> None:
         (line,) = await warm(store, 1)
         silence(line)
@@ -170,10 +170,10 @@ def test_a_cancelled_read_is_given_up_at_once_and_its_reply_reaches_nobody(mongo
         assert await values(store, 10) == list(range(10))
         assert not lines_of(store)._busy
 
-    run(mongodb, play)
+    run(replica_set, play)
 
 
-def test_lines_that_the_server_ends_are_not_missed(mongodb: Harness, sent: list[Any]) -> None:
+def test_lines_that_the_server_ends_are_not_missed(replica_set: Harness, sent: list[Any]) -> None:
     async def play(store: Any) -> None:
         for line in (await warm(store, 5))[:3]:
             line.socket.shutdown(socket.SHUT_RDWR)
@@ -186,10 +186,10 @@ def test_lines_that_the_server_ends_are_not_missed(mongodb: Harness, sent: list[
         assert not any(line.usable for line in lines_of(store)._idle)
         assert await values(store, 5) == list(range(5))
 
-    run(mongodb, play)
+    run(replica_set, play)
 
 
-def test_a_connection_that_the_driver_gives_up_is_not_waited_for(mongodb: Harness, sent: list[Any]) -> None:
+def test_a_connection_that_the_driver_gives_up_is_not_waited_for(replica_set: Harness, sent: list[Any]) -> None:
     """Its monitor does, when a server no longer answers."""
 
     async def play(store: Any) -> None:
@@ -203,10 +203,10 @@ def test_a_connection_that_the_driver_gives_up_is_not_waited_for(mongodb: Harnes
         assert (await asyncio.wait_for(reading, 5))["value"] == 1
         assert len(sent) == 1
 
-    run(mongodb, play)
+    run(replica_set, play)
 
 
-def test_what_is_out_of_the_ordinary_is_left_to_the_driver(mongodb: Harness) -> None:
+def test_what_is_out_of_the_ordinary_is_left_to_the_driver(replica_set: Harness) -> None:
     async def play(store: Any) -> None:
         lines, options = lines_of(store), store._port._link.options
         database = store._port._link.database.name
@@ -225,23 +225,23 @@ def test_what_is_out_of_the_ordinary_is_left_to_the_driver(mongodb: Harness) -> 
             await lines.ask(database, {**find, "filter": {"_id": 1 << 64}}, options)
         assert await lines.ask(database, find, options)
 
-    run(mongodb, play)
+    run(replica_set, play)
 
 
-def test_the_drivers_deadline_holds(mongodb: Harness) -> None:
+def test_the_drivers_deadline_holds(replica_set: Harness) -> None:
     async def play(store: Any) -> None:
         with driver.timeout(0.0001), pytest.raises(keyplan.KeyplanError):
             await store.counter(name="n01")
         assert (await store.counter(name="n01"))["value"] == 1
 
-    run(mongodb, play)
+    run(replica_set, play)
 
 
 @pytest.mark.parametrize(
     ("options", "lines"),
     [("", 10), ("&maxPoolSize=3", 3), ("&socketTimeoutMS=9000", 0), ("&timeoutMS=9000", 0), ("&maxIdleTimeMS=1", 10)],
 )
-def test_what_the_url_asks_of_connections_holds(mongodb: Harness, options: str, lines: int) -> None:
+def test_what_the_url_asks_of_connections_holds(replica_set: Harness, options: str, lines: int) -> None:
     async def play(store: Any) -> None:
         for _ in range(2 * lines or 2):
             assert await values(store, 10) == list(range(10))
@@ -249,7 +249,7 @@ def test_what_the_url_asks_of_connections_holds(mongodb: Harness, options: str, 
             await asyncio.sleep(0.01)
         assert bool(lines_of(store)._idle or lines_of(store)._opening) == bool(lines)
 
-    run(mongodb, play, options)
+    run(replica_set, play, options)
 
 
 class Slow:
@@ -270,7 +270,7 @@ class Slow:
         monkeypatch.setattr(Line, "__init__", slow)
 
 
-def test_nobody_waits_for_a_line(mongodb: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_waits_for_a_line(replica_set: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither reads, nor what else the process does on threads of the loop; and it opens one at a time."""
     slow = Slow(monkeypatch)
 
@@ -284,11 +284,11 @@ def test_nobody_waits_for_a_line(mongodb: Harness, monkeypatch: pytest.MonkeyPat
         slow.go_on.set()
         await warm(store, 2)
 
-    run(mongodb, play)
+    run(replica_set, play)
 
 
 def test_a_line_that_is_opened_while_the_store_closes_is_closed(
-    mongodb: Harness, monkeypatch: pytest.MonkeyPatch
+    replica_set: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = Slow(monkeypatch)
 
@@ -302,11 +302,11 @@ def test_a_line_that_is_opened_while_the_store_closes_is_closed(
         with pytest.raises(keyplan.KeyplanError, match="closed"):
             await store.counter(name="n01")
 
-    run(mongodb, play)
+    run(replica_set, play)
     assert not any(line.usable for line in slow.made)
 
 
-def test_reads_in_flight_when_the_store_closes_have_a_clear_outcome(mongodb: Harness) -> None:
+def test_reads_in_flight_when_the_store_closes_have_a_clear_outcome(replica_set: Harness) -> None:
     async def play(store: Any) -> None:
         lines = await warm(store, 4)
         reads = [asyncio.ensure_future(store.counter(name=named(n))) for n in range(20)]
@@ -316,7 +316,7 @@ def test_reads_in_flight_when_the_store_closes_have_a_clear_outcome(mongodb: Har
             assert isinstance(found, keyplan.UnavailableError) or found["value"] in range(20)
         assert not any(line.usable for line in lines)
 
-    run(mongodb, play)
+    run(replica_set, play)
 
 
 def test_where_no_server_answers_reads_wait_as_long_as_the_url_says() -> None:
@@ -337,8 +337,8 @@ def test_where_no_server_answers_reads_wait_as_long_as_the_url_says() -> None:
     assert asyncio.run(main()) < 2
 
 
-def test_lines_follow_the_loop_they_are_used_in(mongodb: Harness) -> None:
-    url = mongodb.url()
+def test_lines_follow_the_loop_they_are_used_in(replica_set: Harness) -> None:
+    url = replica_set.url()
     keyplan.apply(MODEL, url)
     link = transport.Link(url, transport.pymongo.MongoClient)
     lines = Lines(link.client.options, lambda: link.client)

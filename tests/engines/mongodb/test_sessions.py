@@ -56,8 +56,8 @@ class Listener(CommandListener):
 
 
 @pytest.fixture
-def listened(mongodb: Harness, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[keyplan.Store, Listener]]:
-    url = f"{mongodb.url()}&readPreference=secondaryPreferred"
+def listened(replica_set: Harness, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[keyplan.Store, Listener]]:
+    url = f"{replica_set.url()}&readPreference=secondaryPreferred"
     keyplan.apply(MODEL, url)
     listener = Listener()
     client = transport.pymongo.MongoClient
@@ -126,7 +126,9 @@ def test_what_a_write_waits_for_can_be_said_for_single_calls(listened: tuple[key
     assert store.counter(name="b", consistency="strong")["value"] == 3
 
 
-def test_what_a_transaction_waits_for_can_be_said(mongodb: Harness, listened: tuple[keyplan.Store, Listener]) -> None:
+def test_what_a_transaction_waits_for_can_be_said(
+    replica_set: Harness, listened: tuple[keyplan.Store, Listener]
+) -> None:
     store, listener = listened
     listener.concerns.clear()
     store.using(w=1).both(make={"name": "a"}, note={"text": "made"})
@@ -176,8 +178,8 @@ def test_a_write_that_waits_for_more_nodes_than_there_are_may_be_done_all_the_sa
     assert store.counter(name="a", consistency="strong")["value"] == 2
 
 
-def test_what_a_store_was_made_of_closes_the_connection(mongodb: Harness) -> None:
-    url = mongodb.url()
+def test_what_a_store_was_made_of_closes_the_connection(replica_set: Harness) -> None:
+    url = replica_set.url()
     keyplan.apply(MODEL, url)
     with keyplan.open(MODEL, url) as store:
         with store.using(w=1) as other:
@@ -189,8 +191,8 @@ def test_what_a_store_was_made_of_closes_the_connection(mongodb: Harness) -> Non
         store.using(w=1)
 
 
-def test_async_calls_say_it_too(mongodb: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    url = mongodb.url()
+def test_async_calls_say_it_too(replica_set: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = replica_set.url()
     keyplan.apply(MODEL, url)
     listener = Listener()
     for name in ("AsyncMongoClient", "MongoClient"):
