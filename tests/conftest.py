@@ -105,15 +105,24 @@ class Tally:
                 terminalreporter.write_line(f"{seconds:7.1f} {file} {name}".rstrip())
 
 
-@pytest.fixture(scope="session", params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in BUILTIN])
+EACH_ENGINE = [pytest.param(name, marks=getattr(pytest.mark, name)) for name in BUILTIN]
+
+
+@pytest.fixture(scope="session", params=EACH_ENGINE)
 def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
     """Each engine in turn, its server started."""
     yield from started(request.param)
 
 
-def started(name: str, **options: object) -> Iterator[Harness]:
+@pytest.fixture(scope="session", params=EACH_ENGINE)
+def quick_harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
+    """Each engine in turn, as a server that answers soonest: for tests that cut calls off at every single request."""
+    yield from started(request.param, quick=True)
+
+
+def started(name: str, *, quick: bool = False) -> Iterator[Harness]:
     """A started harness; skips, or fails where the engine is required, if it cannot be started."""
-    found = harness_for(name, **options)
+    found = harness_for(name, quick=quick)
     try:
         found.start()
     except Exception as error:

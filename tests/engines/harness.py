@@ -17,7 +17,9 @@ class Harness(ABC):
     other_targets: tuple[Mapping[str, Mapping[str, object]], ...] = ()
     """Further targets, for designs that differ: partitions that have to be cut, for one."""
 
-    def __init__(self) -> None:
+    def __init__(self, quick: bool = False) -> None:
+        """With `quick`, the server that answers soonest where an engine has several: for tests that try every order."""
+        self.quick = quick
         self._free: dict[Hashable, str] = {}
 
     @abstractmethod
@@ -52,7 +54,7 @@ class Harness(ABC):
         self._free = {what: one for what, one in self._free.items() if one != url}
 
 
-def harness_for(name: str, **options: object) -> Harness:
-    """The harness of an engine, not started; the options are those of its own class."""
-    harness: Harness = import_module(f"tests.engines.{name}.harness").Harness(**options)
+def harness_for(name: str, *, quick: bool = False) -> Harness:
+    """The harness of an engine, not started."""
+    harness: Harness = import_module(f"tests.engines.{name}.harness").Harness(quick)
     return harness

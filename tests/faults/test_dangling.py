@@ -146,6 +146,12 @@ def do(target: Any, name: str, arguments: dict[str, Any]) -> bool:
     return True
 
 
+@pytest.fixture
+def harness(quick_harness: Harness) -> Harness:
+    """Every call is cut off at every request."""
+    return quick_harness
+
+
 @cache
 def made_on(harness: Harness) -> tuple[Model, Design]:
     model = replace(parse_model(MODEL), targets=harness.targets)

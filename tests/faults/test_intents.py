@@ -62,6 +62,12 @@ class Fuse:
         self.port.close()
 
 
+@pytest.fixture
+def harness(quick_harness: Harness) -> Harness:
+    """Every call is cut off at every request."""
+    return quick_harness
+
+
 @cache
 def made_on(harness: Harness) -> tuple[Model, Design]:
     model = replace(parse_model(MODEL), targets=harness.targets)

@@ -13,6 +13,7 @@ from keyplan.store import pump
 from keyplan.store.quick import quick_read
 from tests.conformance.pair import SIZES, Pair, opened, parsed
 from tests.conftest import Lend
+from tests.engines.harness import Harness
 from tests.faults.faulty import Fault, FaultyPort, dropped, lost, throttled, unavailable
 
 MODEL = """
@@ -91,6 +92,12 @@ UNSAFE: list[tuple[str, dict[str, Any]]] = [
     ("leave_back", {"uid": UID}),
     ("buy", {"order": {"oid": NEW, "user": UID}, "add": {"sku": "p", "stock": -1}}),
 ]
+
+
+@pytest.fixture
+def harness(quick_harness: Harness) -> Harness:
+    """Every call is cut off at every request."""
+    return quick_harness
 
 
 @pytest.fixture(params=SIZES)

@@ -1,7 +1,7 @@
 """One DynamoDB server for all tests, and a table per database.
 
-DynamoDB Local by default; `KEYPLAN_TEST_DYNAMODB=dynoxide` takes the faster one, and an `http://` address there takes
-a server that is already running.
+DynamoDB Local, or dynoxide where quickness is asked for. `KEYPLAN_TEST_DYNAMODB=local` or `=dynoxide` takes one of them
+for all, and an `http://` address there takes a server that is already running.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from keyplan.engines.dynamodb.faults import MissingTableError, RefusedError
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK
 from keyplan.engines.dynamodb.transport import Transport
 from tests.engines import harness
-from tests.engines.dynamodb.server import Server
+from tests.engines.dynamodb.server import Server, can_run_dynoxide
 
 BATCH = 25
 """Deletes in one request, at most (AWS, quotas of BatchWriteItem)."""
@@ -38,15 +38,15 @@ class Harness(harness.Harness):
         MappingProxyType({"dynamodb": {"billing": "on_demand", "partition_mb": size}}) for size in ("0.1", "0.5", "3")
     )
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, quick: bool = False) -> None:
+        super().__init__(quick)
         self._server: Server | None = None
         self._endpoint = ""
         self._numbers = itertools.count()
         self._tables: list[str] = []
 
     def start(self) -> None:
-        wanted = os.environ.get("KEYPLAN_TEST_DYNAMODB", "local")
+        wanted = os.environ.get("KEYPLAN_TEST_DYNAMODB", "dynoxide" if self.quick and can_run_dynoxide() else "local")
         if wanted.startswith("http"):
             self._endpoint = wanted
         else:

@@ -63,8 +63,12 @@ def _local_command(port: int) -> list[str]:
     ]
 
 
+def can_run_dynoxide() -> bool:
+    return (platform.system(), platform.machine()) == ("Linux", "x86_64")
+
+
 def _dynoxide_command(port: int) -> list[str]:
-    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+    if not can_run_dynoxide():
         raise fetch.FetchError("dynoxide is pinned for Linux on x86_64 only; use 'local' here")
     package = fetch.npm(f"dynoxide-{DYNOXIDE}", "@dynoxide/linux-x64", DYNOXIDE, DYNOXIDE_SHA512)
     binary = package / "dynoxide"

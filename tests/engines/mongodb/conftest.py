@@ -17,7 +17,7 @@ from tests.engines.harness import Harness
 @pytest.fixture(scope="session")
 def mongodb() -> Iterator[Harness]:
     """One node, started once per process; several processes share one server."""
-    yield from started("mongodb", nodes=1)
+    yield from started("mongodb", quick=True)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """One MongoDB replica set for all processes of a test run, and a database per test.
 
-Three nodes unless a test is content with one, which is faster: whatever looks at documents and requests, and not at how
+Three nodes, or a single one where quickness is asked for: for whatever looks at documents and requests, and not at how
 nodes follow each other. `KEYPLAN_TEST_MONGODB=1` takes a single one for all, and a `mongodb://` address there takes a
 server that is already running.
 """
@@ -36,16 +36,15 @@ class Harness(harness.Harness):
 
     name = "mongodb"
 
-    def __init__(self, nodes: int = 3) -> None:
-        super().__init__()
-        self._nodes = nodes
+    def __init__(self, quick: bool = False) -> None:
+        super().__init__(quick)
         self._names: list[str] = []
         self._server: Shared | None = None
         self._url = ""
         self._client: MongoClient[dict[str, Any]] | None = None
 
     def start(self) -> None:
-        wanted = os.environ.get("KEYPLAN_TEST_MONGODB", str(self._nodes))
+        wanted = os.environ.get("KEYPLAN_TEST_MONGODB", "1" if self.quick else "3")
         if wanted.startswith("mongodb"):
             self._url = wanted
         else:

@@ -15,8 +15,8 @@ class Harness(harness.Harness):
 
     name = "sqlite"
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, quick: bool = False) -> None:
+        super().__init__(quick)
         self._directory: Path | None = None
         self._numbers = itertools.count()
 
