@@ -209,6 +209,8 @@ class Catalog:
     design_hash: str | None = None
     lock: str | None = None
     found: Mapping[str, Any] = field(default_factory=dict)
+    unfinished: str = ""
+    """Why nothing may be opened there for now, and what to do: an `apply` has not come to its end."""
 
 
 GONE = "its rows are gone"
@@ -229,9 +231,20 @@ class Change(ABC):
     """Whether it is the home of rows, which the step does not bring back."""
     only_said: bool = False
     """Whether it does nothing, and only says what is left as it is."""
+    closes: bool = False
+    """Whether it is the last of all, so that what has to be filled from the rows is filled before it."""
+    fills: tuple[str, ...] | None = None
+    """Of the last: the views to be filled; None where they follow from the designs alone."""
+    hears: Callable[[str], None] | None = None
+    """Whoever wants to know how far a long step has come."""
 
     @abstractmethod
     def run(self) -> Proc[None]: ...
+
+    def told(self, progress: str) -> None:
+        """Says how far a long step has come."""
+        if self.hears is not None:
+            self.hears(progress)
 
 
 @dataclass(frozen=True)

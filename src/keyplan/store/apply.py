@@ -56,8 +56,14 @@ def from_nothing(model: Model, engine: Engine, design: Design) -> Difference:
 
 def _difference(model: Model, engine: Engine, design: Design, catalog: Catalog, lock: str | None = None) -> Difference:
     changes = engine.changes(model, design, lock or lock_text(model, design), catalog)
-    new = unfilled(design, catalog.lock) if any(not change.only_said for change in changes) else []
-    return Difference(catalog, (*changes, Fill(model, engine, design, new)) if new else changes)
+    if all(change.only_said for change in changes):
+        return Difference(catalog, changes)
+    last = changes[-1]
+    new = unfilled(design, catalog.lock) if last.fills is None else last.fills
+    if not new:
+        return Difference(catalog, changes)
+    fill = Fill(model, engine, design, new)
+    return Difference(catalog, (*changes[:-1], fill, last) if last.closes else (*changes, fill))
 
 
 def apply(
@@ -79,6 +85,7 @@ def apply(
     for change in found.changes:
         if progress is not None and not change.only_said:
             progress(change.summary)
+            change.hears = progress
         yield from change.run()
     return found
 

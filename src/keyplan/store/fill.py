@@ -17,15 +17,17 @@ class Fill(Change):
     """Writes the entries of new views; the homes, which are right, say which these are."""
 
     def __init__(self, model: Model, engine: Engine, design: Design, views: Iterable[str]) -> None:
+        self._views = frozenset(views)
         named = ", ".join(f"'{name}'" for name in views)
         self.summary = f"fill {named} from the rows that are there; until then, patterns answer in part"
         self._model, self._engine, self._design = model, engine, design
 
     def run(self) -> Proc[None]:
         from keyplan.store.core import Core  # here, since what verifies a database also asks how it differs
-        from keyplan.store.verify import verify
+        from keyplan.store.verify import fill
 
-        yield from verify(Core(self._model, self._design, self._engine), repair=True)
+        core = Core(self._model, self._design, self._engine)
+        yield from fill(core, self._views, lambda rows: self.told(f"{self.summary}: {rows:,} rows"))
 
 
 def unfilled(design: Design, recorded: str | None) -> list[str]:

@@ -132,6 +132,8 @@ def settled_design(
     absent = engine.absent(catalog)
     if absent is not None:
         raise DesignError(f"{where}: {absent}; check the name, or make it with 'keyplan apply'")
+    if catalog.unfinished:
+        raise DesignMismatchError(f"{where}: {catalog.unfinished}")
     lost = engine.lost(catalog)
     if lost is not None:  # an empty answer would be worse
         raise all_lost(lost)

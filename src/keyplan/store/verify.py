@@ -93,6 +93,17 @@ def verify(core: Core, repair: bool = False, progress: Callable[[int], None] | N
     return work.result
 
 
+def fill(core: Core, views: frozenset[str], progress: Callable[[int], None] | None = None) -> Proc[None]:
+    """Makes the entries of some views, and the copies in homes among them, from the rows.
+
+    What writers left behind is finished when all that they would change is there."""
+    work = Verifier(core, True, progress, views)
+    for entity in _children_first(core):
+        if any(work.is_concerned(place) for place in core.places.of[entity]):
+            yield from work.entity(entity)
+    yield from core.writer.intents.finish_all(core.clock())
+
+
 def _children_first(core: Core) -> list[str]:
     """The entities, those before that others have values computed of: these are worked out from views of them."""
     found: dict[str, None] = {}
@@ -113,8 +124,16 @@ def _children_first(core: Core) -> list[str]:
 class Verifier:
     """A comparison under way."""
 
-    def __init__(self, core: Core, repair: bool, progress: Callable[[int], None] | None) -> None:
+    def __init__(
+        self,
+        core: Core,
+        repair: bool,
+        progress: Callable[[int], None] | None,
+        only: frozenset[str] | None = None,
+    ) -> None:
+        """`only`: the views to look at, which are about to be filled."""
         self.core = core
+        self.only = only
         self.now: datetime = core.clock()
         self.repair = repair
         self.progress = progress
@@ -142,8 +161,11 @@ class Verifier:
             yield from step.run()
         self.result.repaired += len(self.result.structures)
 
+    def is_concerned(self, place: Place) -> bool:
+        return self.only is None or place.view.name in self.only
+
     def entity(self, name: str) -> Proc[None]:
-        places = self.core.places.of[name]
+        places = [place for place in self.core.places.of[name] if self.is_concerned(place)]
         home = self.core.places.home(name)
         subsets = {id(place): SubsetCheck(self, place) for place in places if place.limit is not None}
         groups: dict[str, dict[Key, dict[str, Any]]] = {place.view.name: {} for place in places if place.measures}
@@ -256,19 +278,38 @@ class Verifier:
             yield from self.send(edit)
 
     def check_entries(self, place: Place, full: list[Row]) -> Proc[None]:
-        expected = {key: place.entry(row) for row in full for key in place.keys(row)}
+        expected: dict[Key, Row] = {}
+        for row in full:
+            for key in place.keys(row):
+                if self.only is not None and place.view.unique and key in expected:
+                    raise self.two_rows(place, key)
+                expected[key] = place.entry(row)
         found = yield from self.entries(place, list(expected))
         self.result.views[place.view.name].entries += len(expected)
         edits: list[Edit] = []
         for (key, entry), actual in zip(expected.items(), found, strict=True):
             if actual is None:
                 self.result.note(place.view.name, "missing", key)
+            elif self.only is not None and place.view.unique and self.is_another(place, actual, entry):
+                raise self.two_rows(place, key)
             elif any(differs(actual.get(path), value) for path, value in entry.items()):
                 self.result.note(place.view.name, "wrong", key)
             else:
                 continue
             edits.append(Edit(place.view.name, "put", key, place.at, entry))
         yield from self.mend(edits)
+
+    def is_another(self, place: Place, actual: Row, entry: Row) -> bool:
+        """Whether an entry is of another row than this one."""
+        return any(actual.get(column) != entry.get(column) for column in self.core.model.entities[place.entity].key)
+
+    def two_rows(self, place: Place, key: Key) -> DesignMismatchError:
+        """The error for a value that a design wants once, and that several rows have."""
+        parts = ", ".join(str(part) for part in place.view.parts)
+        return DesignMismatchError(
+            f"rows of '{place.entity}' have the same {parts} ({', '.join(map(_shown, key))}), and this design wants "
+            "each once; apply the design that was there again, mend the rows, then apply this one"
+        )
 
     def check_extra(self, place: Place) -> Proc[None]:
         """Entries that no row accounts for; those of rows that pointed at nothing and went may have stayed behind."""

@@ -1,40 +1,39 @@
 """What a table holds against what the design wants, and the steps from one to the other.
 
-The design that a table holds is recorded in the table itself: the items `DESIGN#0`, `DESIGN#1` … of the partition
-`KEYPLAN` have the lock text in pieces, written by one transaction that refuses to overwrite a record it has not seen.
+The design that a table holds is recorded in the table itself (`record.py`).
 
-A table with rows is never laid out anew: rows stay where the recorded design put them, and another layout is refused.
-Indexes may come, go and change over them (`refill.py`); that this is under way is recorded first, so that nobody opens
-the table meanwhile. They are created and deleted one at a time, as DynamoDB wants it, each waited for. Those of
-somebody else are left alone (`foreign.py`).
+Rows stay where the recorded design put them, and a design that lays them elsewhere is refused. Other items and indexes
+may come, go and change over them (`standing.py`, `refill.py`); that this is under way is recorded first, so that nobody
+opens the table meanwhile. Indexes are created and deleted one at a time, as DynamoDB wants it, each waited for. Those
+of somebody else are left alone (`foreign.py`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from keyplan.engines.base import Catalog, Change, Pause, Proc, Reply
 from keyplan.engines.dynamodb.capacity import capacities, is_provisioned
-from keyplan.engines.dynamodb.faults import ConditionError, MissingTableError, RefusedError
+from keyplan.engines.dynamodb.faults import MissingTableError, RefusedError
 from keyplan.engines.dynamodb.foreign import LeaveIndex, check_names, recorded
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK, TTL, Index, Layout, Place, layout
 from keyplan.engines.dynamodb.operations import Request
-from keyplan.engines.dynamodb.refill import Refill
-from keyplan.errors import ConflictError, DesignMismatchError, UnavailableError
+from keyplan.engines.dynamodb.record import DESIGN, PLACES, UNFINISHED, Announce, Record, numbered, places_text
+from keyplan.engines.dynamodb.refill import Refill, clearing
+from keyplan.engines.dynamodb.standing import NOTHING, REMEDY, Moves, Standing, heard, moves, standings
+from keyplan.errors import DesignMismatchError, UnavailableError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
 from keyplan.plan.lockfile import design_hash
 
-PIECE = 350_000
-"""Bytes of lock text per item, below the 400 KB that an item may have."""
 PATIENCE_SECONDS = 24 * 3600.0
 """How long a table or index may take to become active; filling an index over many rows takes hours."""
 NO_AUTOSCALING = "autoscaling is another service, which `emit --to cloudformation` and `--to terraform` set up"
-CHANGING = "indexes are being changed"
+CHANGING = "the table is being changed"
 """In place of a design's hash: whoever applies a design has not come to the end."""
 _ELSEWHERE = "name another table in the URL"
 
@@ -52,22 +51,27 @@ def inspect(model: Model, design: Design) -> Proc[Catalog]:
     found: dict[str, Any] = {"table": table, "ttl": _ttl(expiry), "model": None, "layout": None, "pieces": 0}
     if _keys(table) != {"HASH": (PK, "S"), "RANGE": (SK, "S")}:
         return Catalog(found=found)
-    items = [item for item in _checked(record)["Items"] if item[SK]["S"].startswith("DESIGN#")]
+    every: list[Any] = list(_checked(record)["Items"])
     while "LastEvaluatedKey" in record:
         (record,) = yield [
             Request("Query", {**_partition(RECORD_TAG), "ExclusiveStartKey": record["LastEvaluatedKey"]})
         ]
-        items += [item for item in _checked(record)["Items"] if item[SK]["S"].startswith("DESIGN#")]
+        every += _checked(record)["Items"]
     found["empty"] = yield from _is_empty()
+    items = numbered(every, DESIGN)
     if not items:
         return Catalog(found=found)
-    items.sort(key=lambda item: int(item[SK]["S"].removeprefix("DESIGN#")))
     first = items[0]
     found |= {"model": first["model"]["S"], "layout": first["layout"]["S"], "pieces": len(items)}
-    found |= {"rows": first.get("rows", {}).get("S"), "hash": first["hash"]["S"]}
+    found |= {
+        "rows": first.get("rows", {}).get("S"),
+        "hash": first["hash"]["S"],
+        "place_pieces": len(numbered(every, PLACES)),
+    }
     found["indexes"] = first.get("index_names", {}).get("SS", ())
+    found["standing"] = heard(places_text(every))
     if "changing" in first:
-        return Catalog(CHANGING, None, {**found, "layout": None})
+        return Catalog(CHANGING, None, {**found, "layout": None}, UNFINISHED)
     return Catalog(first["hash"]["S"], "".join(item["lock"]["S"] for item in items), found)
 
 
@@ -119,7 +123,7 @@ def _keys(about: Mapping[str, Any], types: Mapping[str, str] | None = None) -> d
 
 def signature(places: Layout, *, rows: bool = False) -> str:
     """A hash of where everything lies: tags, key parts, attributes and index keys; or of where rows do, without
-    indexes."""
+    indexes. It is what records of earlier versions have."""
     some = (place for place in places.places.values() if not rows or place.index is None)
     listed = sorted(json.dumps(_signature(place), sort_keys=True) for place in some)
     return hashlib.sha256("\n".join(listed).encode()).hexdigest()
@@ -135,12 +139,13 @@ def _signature(place: Place) -> list[object]:
 def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]:
     """The steps that make the table hold the design; none if it does already."""
     places = layout(model, design)
-    record = Record(model, lock, places, found)
+    wants = standings(model, design, places)
     table: Mapping[str, Any] | None = found.found["table"]
     if table is None:
         steps: list[Change] = [CreateTable(model, design, places)]
-        return (*steps, *([EnableExpiry()] if places.expires else []), record)
-    _check(model, places, found)
+        return (*steps, *([EnableExpiry()] if places.expires else []), _record(model, lock, places, wants, found))
+    moved = _check(model, places, wants, found)
+    record = _record(model, lock, places, wants, found, moved.fills)
     types = {one["AttributeName"]: one["AttributeType"] for one in table.get("AttributeDefinitions", ())}
     there = {
         one["IndexName"]: one
@@ -153,15 +158,15 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
     others = there.keys() - fitting - own
     check_names(wanted, others)
     steps = [LeaveIndex(name) for name in there if name in others]
-    refills = not found.found["empty"] and found.found["layout"] != signature(places)
-    if refills or (found.design_hash is not None and wanted.keys() - fitting - own):
-        steps.append(Announce(wanted))
+    if moved.any or (found.design_hash is not None and wanted.keys() - fitting - own):
+        steps.append(Announce(wanted, moved.meanwhile, found))
     mode = table.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
     if (mode == "PROVISIONED") != is_provisioned(design):
         steps.append(SetBilling(model, design, places))
     steps += [DeleteIndex(name) for name in there if name not in fitting and name not in others]
-    if refills:
-        steps.append(Refill(places))
+    steps += clearing(moved, found)
+    if moved.refills or moved.strips:
+        steps.append(Refill(places, moved.strips, moved.values_lost))
     for name, index in wanted.items():
         if name not in fitting:
             steps.append(CreateIndex(model, design, index, "another" if name in there else "missing"))
@@ -172,8 +177,21 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
     return (*steps, record)
 
 
-def _check(model: Model, places: Layout, found: Catalog) -> None:
-    """Refuses a table that is not ours, or that holds rows under another layout."""
+def _record(
+    model: Model,
+    lock: str,
+    places: Layout,
+    wants: Sequence[Standing],
+    found: Catalog,
+    fills: Sequence[str] = (),
+) -> Record:
+    about: dict[str, Any] = {"layout": {"S": signature(places)}, "rows": {"S": signature(places, rows=True)}}
+    about |= recorded([index.name for index in places.global_indexes])
+    return Record(model, lock, about, wants, found, fills)
+
+
+def _check(model: Model, places: Layout, wants: Sequence[Standing], found: Catalog) -> Moves:
+    """What has to move; refuses a table that is not ours, or whose rows would have to."""
     about = found.found
     if _keys(about["table"]) != {"HASH": (PK, "S"), "RANGE": (SK, "S")}:
         raise DesignMismatchError(
@@ -187,13 +205,14 @@ def _check(model: Model, places: Layout, found: Catalog) -> None:
         )
     if about["ttl"] not in (None, TTL) and places.expires:
         raise DesignMismatchError(f"items of the table expire by '{about['ttl']}', not by '{TTL}'; {_ELSEWHERE}")
-    same = about["layout"] == signature(places) or about.get("rows") == signature(places, rows=True)
-    if not about["empty"] and not same:
-        raise DesignMismatchError(
-            "the rows of the table are laid out for another design, and are not moved; load them into a new table, "
-            "or open this one with the design it holds"
-        )
     _check_local(places, about["table"])
+    if about["empty"]:
+        return NOTHING
+    if about.get("standing"):
+        return moves(model, about["standing"], wants)
+    if about["layout"] != signature(places) and about.get("rows") != signature(places, rows=True):
+        raise DesignMismatchError(f"the rows of the table are laid out for another design, and are not moved; {REMEDY}")
+    return replace(NOTHING, refills=about["layout"] != signature(places))
 
 
 def _check_local(places: Layout, table: Mapping[str, Any]) -> None:
@@ -374,27 +393,6 @@ class DeleteIndex(Change):
         yield from _until_active()
 
 
-class Announce(Change):
-    """Has the record say that indexes are being changed, until the design is recorded that they are changed to."""
-
-    summary = "note in the record that indexes are being changed, so that nobody opens the table meanwhile"
-
-    def __init__(self, indexes: Collection[str]) -> None:
-        self._indexes = recorded(indexes)
-
-    def run(self) -> Proc[None]:
-        body: dict[str, Any] = {
-            "Key": _record_key(0),
-            "UpdateExpression": "SET changing = :yes" + (" ADD index_names :names" if self._indexes else ""),
-            "ConditionExpression": f"attribute_exists({PK})",
-            "ExpressionAttributeValues": {":yes": {"BOOL": True}},
-        }
-        if self._indexes:
-            body["ExpressionAttributeValues"][":names"] = self._indexes["index_names"]
-        (reply,) = yield [Request("UpdateItem", body)]
-        _checked(reply)
-
-
 class EnableExpiry(Change):
     """Lets DynamoDB delete items some time after they have expired."""
 
@@ -407,51 +405,3 @@ class EnableExpiry(Change):
         (reply,) = yield [Request("DescribeTimeToLive", {})]
         if _ttl(_checked(reply)) != TTL:
             raise DesignMismatchError(f"dynamodb does not let items expire by '{TTL}' now; apply again in an hour")
-
-
-class Record(Change):
-    """Writes the design into the table, all pieces at once."""
-
-    summary = f"record the design in the partition {RECORD_TAG}"
-
-    def __init__(self, model: Model, lock: str, places: Layout, found: Catalog) -> None:
-        self._model = model
-        self._lock = lock
-        self._layout: dict[str, Any] = {"layout": {"S": signature(places)}, "rows": {"S": signature(places, rows=True)}}
-        self._layout |= recorded([index.name for index in places.global_indexes])
-        self._found = found
-
-    def run(self) -> Proc[None]:
-        pieces = _pieces(self._lock)
-        items: list[dict[str, Any]] = []
-        for number, piece in enumerate(pieces):
-            items.append({"Put": {"Item": {**_record_key(number), "lock": {"S": piece}}}})
-        mine = design_hash(self._lock)
-        head = items[0]["Put"]
-        head["Item"] |= {"model": {"S": self._model.name}, "hash": {"S": mine}, **self._layout}
-        seen = self._found.found.get("hash")
-        head["ConditionExpression"] = f"attribute_not_exists({PK}) OR #hash IN (:mine, :seen)"
-        head["ExpressionAttributeNames"] = {"#hash": "hash"}
-        head["ExpressionAttributeValues"] = {":mine": {"S": mine}, ":seen": {"S": seen or mine}}
-        for number in range(len(pieces), int(self._found.found.get("pieces", 0))):
-            items.append({"Delete": {"Key": _record_key(number)}})
-        body = {"TransactItems": items, "ClientRequestToken": secrets.token_hex(16)}
-        (reply,) = yield [Request("TransactWriteItems", body)]
-        if isinstance(reply, ConditionError):
-            raise ConflictError("another process is applying a different design to this table; look at it again")
-        _checked(reply)
-
-
-def _record_key(number: int) -> dict[str, Any]:
-    return {PK: {"S": RECORD_TAG}, SK: {"S": f"DESIGN#{number}"}}
-
-
-def _pieces(text: str) -> list[str]:
-    """The text in pieces that fit an item each."""
-    pieces: list[str] = []
-    rest = text
-    while rest:
-        piece = rest[:PIECE].encode()[:PIECE].decode(errors="ignore")
-        pieces.append(piece)
-        rest = rest[len(piece) :]
-    return pieces or [""]

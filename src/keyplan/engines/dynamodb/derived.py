@@ -7,7 +7,7 @@ items by other hands may leave them behind: an index does not show such a row, o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from keyplan.engines.base import Proc, Sighting
@@ -26,7 +26,9 @@ _KEYS = re.compile(r"GSI[0-9]+(PK|SK|K[0-9]+)|LSI[0-9]+SK")
 class Derived:
     """Compares items with what their values imply, and puts them right."""
 
-    def __init__(self, places: Layout) -> None:
+    def __init__(self, places: Layout, strips: Mapping[tuple[str, str], frozenset[str]] | None = None) -> None:
+        """`strips` are attributes that items lose besides, by what their keys begin with."""
+        self._strips = strips or {}
         self._places = [place for place in places.places.values() if place.index is None]
         self._entries: dict[int, Callable[[Item], dict[str, Any]]] = {
             id(place): place.decoder(tuple(place.slots)) for place in self._places
@@ -110,7 +112,10 @@ class Derived:
             keys[TTL] = end
         for index in place.indexes:
             keys |= index.compose(entry) or {}
-        foreign = [name for name in item if (name == TTL or _KEYS.fullmatch(name)) and name not in keys]
+        strips = self._strips.get((place.partition.prefix, place.sort.prefix), frozenset())
+        foreign = [
+            name for name in item if (name == TTL or name in strips or _KEYS.fullmatch(name)) and name not in keys
+        ]
         changed = {name: value for name, value in keys.items() if item.get(name) != value}
         if not foreign and not changed:
             return None

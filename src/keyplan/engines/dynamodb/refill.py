@@ -1,4 +1,4 @@
-"""The keys of index entries, written into items that are there already: what a new or changed index is filled from.
+"""What items that are there already need under another design: other keys of index entries, or to go.
 
 DynamoDB fills an index from the items that have its key attributes. Rows that were written under a design without the
 index have none, so each item is read, and gets what the new design would have given it, if what decides that is still
@@ -7,29 +7,89 @@ as it was read.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from keyplan.engines.base import Change, Proc
-from keyplan.engines.dynamodb.derived import Derived
-from keyplan.engines.dynamodb.layout import Layout
+from keyplan.engines.base import Catalog, Change, Proc
+from keyplan.engines.dynamodb.derived import AT_ONCE, Derived
+from keyplan.engines.dynamodb.layout import PK, SK, Item, Layout
 from keyplan.engines.dynamodb.operations import Request
+from keyplan.engines.dynamodb.record import together, written_places
+from keyplan.engines.dynamodb.standing import Moves, Standing, of_cleared
 
 
 class Refill(Change):
     """Gives every item the index keys of the design, and takes those of others away."""
 
-    def __init__(self, places: Layout) -> None:
+    def __init__(
+        self,
+        places: Layout,
+        strips: Mapping[tuple[str, str], frozenset[str]] | None = None,
+        lost: Sequence[str] = (),
+    ) -> None:
         named = ", ".join(index.name for index in places.indexes) or "indexes that are gone"
         self.summary = f"write the keys of {named} into the items that are there; until then, patterns answer in part"
-        self._derived = Derived(places)
+        if lost:
+            self.summary = f"take {', '.join(lost)} out of the rows that are there, and " + self.summary
+        self.destructive = bool(lost)
+        self._derived = Derived(places, strips)
 
     def run(self) -> Proc[None]:
-        start: dict[str, Any] = {}
-        while True:
-            (page,) = yield [Request("Scan", {"ConsistentRead": True, **start})]
-            if isinstance(page, Exception):
-                raise page
-            yield from self._derived.write(page["Items"])
-            if "LastEvaluatedKey" not in page:
-                return
-            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+        yield from _each_page(self, {}, self._derived.write)
+
+
+class Clear(Change):
+    """Deletes the items of places that the design does not have."""
+
+    def __init__(
+        self, clears: Sequence[Standing], others: Sequence[Standing], left: Sequence[Standing], found: Catalog
+    ) -> None:
+        rows = ", ".join(f"'{one.entity}'" for one in clears if one.home)
+        views = ", ".join(f"'{one.view}'" for one in clears)
+        self.destructive = bool(rows)
+        self.summary = f"delete all rows of {rows}" if rows else f"delete the items of {views}, which can be made again"
+        self._clears, self._others, self._left, self._found = clears, others, left, found
+
+    def run(self) -> Proc[None]:
+        def delete(items: Sequence[Item]) -> Proc[None]:
+            going = of_cleared(items, self._clears, self._others)
+            for first in range(0, len(going), AT_ONCE):
+                replies = yield [
+                    Request("DeleteItem", {"Key": {name: item[name] for name in (PK, SK)}})
+                    for item in going[first : first + AT_ONCE]
+                ]
+                for reply in replies:
+                    if isinstance(reply, Exception):
+                        raise reply
+
+        yield from _each_page(self, {"ProjectionExpression": f"{PK}, {SK}"}, delete)
+        yield from together(written_places(self._left, self._found))
+
+
+def clearing(moves: Moves, found: Catalog) -> list[Change]:
+    """The steps that delete what only the old design had; rows by one of their own."""
+    steps: list[Change] = []
+    stands = list(moves.meanwhile)
+    for rows in (False, True):
+        some = [one for one in moves.clears if one.home == rows]
+        if some:
+            others = [one for one in stands if one not in some]
+            steps.append(Clear(some, others, others, found))
+            stands = others
+    return steps
+
+
+def _each_page(step: Change, body: Mapping[str, Any], each: Callable[[Sequence[Item]], Proc[None]]) -> Proc[None]:
+    """Goes through all items of the table, and tells how far it has come."""
+    seen = 0
+    start: dict[str, Any] = {}
+    while True:
+        (page,) = yield [Request("Scan", {"ConsistentRead": True, **body, **start})]
+        if isinstance(page, Exception):
+            raise page
+        yield from each(page["Items"])
+        seen += len(page["Items"])
+        step.told(f"{step.summary}: {seen:,} items")
+        if "LastEvaluatedKey" not in page:
+            return
+        start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}

@@ -296,6 +296,7 @@ class Record(Change):
     """Writes the design into the database, if nobody has written another one since."""
 
     summary = f"record the design in {RECORD_COLLECTION}"
+    closes = True
 
     def __init__(self, model: Model, lock: str, collections: Document, found: Catalog) -> None:
         self._found = found

@@ -1,0 +1,144 @@
+"""The design that a table holds, recorded in the table itself.
+
+The items `DESIGN#0`, `DESIGN#1` … of the partition `KEYPLAN` have the lock text in pieces, `PLACES#0` … what stands in
+the table (`standing.py`), written by one transaction that refuses to overwrite a record it has not seen. While `apply`
+changes what is there, the first says `changing`, and `PLACES` has all that may be found meanwhile, so that the next
+`apply`, of this design or another, knows what to finish or to take away.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from keyplan.engines.base import Catalog, Change, Proc
+from keyplan.engines.dynamodb.faults import ConditionError
+from keyplan.engines.dynamodb.foreign import recorded
+from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK
+from keyplan.engines.dynamodb.operations import Request
+from keyplan.engines.dynamodb.standing import Standing, told
+from keyplan.errors import ConflictError
+from keyplan.model.model import Model
+from keyplan.plan.lockfile import design_hash
+
+PIECE = 350_000
+"""Bytes of text per item, below the 400 KB that an item may have."""
+DESIGN, PLACES = "DESIGN", "PLACES"
+UNFINISHED = (
+    "an 'apply' has not come to its end here: wait for it, or run 'keyplan apply' again, with its design or another"
+)
+_OTHER = "another process is applying a different design to this table; look at it again"
+
+
+class Record(Change):
+    """Writes the design into the table, all pieces at once."""
+
+    summary = f"record the design in the partition {RECORD_TAG}"
+    closes = True
+
+    def __init__(
+        self,
+        model: Model,
+        lock: str,
+        about: dict[str, Any],
+        places: Sequence[Standing],
+        found: Catalog,
+        fills: Sequence[str] = (),
+    ) -> None:
+        self._model = model
+        self._lock = lock
+        self._about = about
+        self._places = places
+        self._found = found
+        self.fills = tuple(fills)
+
+    def run(self) -> Proc[None]:
+        had = self._found.found
+        items = _written(DESIGN, "lock", self._lock, had.get("pieces", 0))
+        mine = design_hash(self._lock)
+        head = items[0]["Put"]
+        head["Item"] |= {"model": {"S": self._model.name}, "hash": {"S": mine}, **self._about}
+        head["ConditionExpression"] = f"attribute_not_exists({PK}) OR #hash IN (:mine, :seen)"
+        head["ExpressionAttributeNames"] = {"#hash": "hash"}
+        head["ExpressionAttributeValues"] = {":mine": {"S": mine}, ":seen": {"S": had.get("hash") or mine}}
+        yield from together([*items, *written_places(self._places, self._found)])
+
+
+class Announce(Change):
+    """Has the record say that the table is being changed, until the design is recorded that it is changed to."""
+
+    summary = "note in the record that the table is being changed, so that nobody opens it meanwhile"
+
+    def __init__(self, indexes: Collection[str], places: Sequence[Standing], found: Catalog) -> None:
+        self._indexes = recorded(indexes)
+        self._places = places
+        self._found = found
+
+    def run(self) -> Proc[None]:
+        head: dict[str, Any] = {
+            "Key": record_key(DESIGN, 0),
+            "UpdateExpression": "SET changing = :yes" + (" ADD index_names :names" if self._indexes else ""),
+            "ConditionExpression": f"attribute_exists({PK}) AND #hash = :seen",
+            "ExpressionAttributeNames": {"#hash": "hash"},
+            "ExpressionAttributeValues": {":yes": {"BOOL": True}, ":seen": {"S": self._found.found["hash"]}},
+        }
+        if self._indexes:
+            head["ExpressionAttributeValues"][":names"] = self._indexes["index_names"]
+        yield from together([{"Update": head}, *written_places(self._places, self._found)])
+
+
+def written_places(places: Sequence[Standing], found: Catalog) -> list[dict[str, Any]]:
+    """What stands in the table, as items of a transaction; none where nobody has told it."""
+    if not places:
+        return []
+    items = _written(PLACES, "text", told(places), found.found.get("place_pieces", 0))
+    puts = sum("Put" in item for item in items)
+    items[0]["Put"]["Item"]["pieces"] = {"N": str(puts)}
+    return items
+
+
+def places_text(items: Iterable[Any]) -> str:
+    """What stands in the table, from the items of the record; pieces of a longer text may have stayed behind."""
+    pieces = numbered(items, PLACES)
+    most = int(pieces[0]["pieces"]["N"]) if pieces else 0
+    return "".join(item["text"]["S"] for item in pieces[:most])
+
+
+def numbered(items: Iterable[Any], kind: str) -> list[Any]:
+    """The pieces of one text in their order."""
+    mine = [item for item in items if item[SK]["S"].startswith(f"{kind}#")]
+    return sorted(mine, key=lambda item: int(item[SK]["S"].removeprefix(f"{kind}#")))
+
+
+def record_key(kind: str, number: int) -> dict[str, Any]:
+    return {PK: {"S": RECORD_TAG}, SK: {"S": f"{kind}#{number}"}}
+
+
+def _written(kind: str, name: str, text: str, had: int) -> list[dict[str, Any]]:
+    """A text in pieces, and those that it had more before taken away."""
+    pieces = _pieces(text)
+    items: list[dict[str, Any]] = [
+        {"Put": {"Item": {**record_key(kind, number), name: {"S": piece}}}} for number, piece in enumerate(pieces)
+    ]
+    return items + [{"Delete": {"Key": record_key(kind, number)}} for number in range(len(pieces), had)]
+
+
+def together(items: list[dict[str, Any]]) -> Proc[None]:
+    body = {"TransactItems": items, "ClientRequestToken": secrets.token_hex(16)}
+    (reply,) = yield [Request("TransactWriteItems", body)]
+    if isinstance(reply, ConditionError):
+        raise ConflictError(_OTHER)
+    if isinstance(reply, Exception):
+        raise reply
+
+
+def _pieces(text: str) -> list[str]:
+    """The text in pieces that fit an item each."""
+    pieces: list[str] = []
+    rest = text
+    while rest:
+        piece = rest[:PIECE].encode()[:PIECE].decode(errors="ignore")
+        pieces.append(piece)
+        rest = rest[len(piece) :]
+    return pieces or [""]

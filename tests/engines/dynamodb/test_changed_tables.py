@@ -1,0 +1,190 @@
+"""Designs that change over the rows of a table: what is filled, what is taken away, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import keyplan
+from keyplan.engines import engine_for_url
+from keyplan.engines.base import Pause
+from keyplan.errors import DesignError, DesignMismatchError
+from keyplan.model.model import Model
+from keyplan.store import apply as applying
+from tests.engines.dynamodb.server import Server
+from tests.engines.dynamodb.support import url_of
+from tests.unit.design.nouns import model_of
+
+USER = 'User: { count: 10k, fields: { uid: "int, key", name: string(20), email: string(30)%s } }'
+NOTE = """
+Note:
+  count: 1M
+  fields:
+    nid: int, key
+    owner: User, as notes
+    made: timestamp
+    tags: set(string, avg 2, max 5)
+"""
+NOTE_OF = 'note: { find: Note, where: "nid = :nid", rate: 50/s }'
+OF_OWNER = """
+of_owner: { find: Note, where: "owner = :uid", select: [nid, owner.name], order: made desc, page: 5, rate: 500/s }
+"""
+TAGGED = 'tagged: { find: Note, where: "contains(tags, :tag)", select: [nid], order: nid, page: 5, rate: 50/s }'
+WRITES = """
+sign_up: { create: User, rate: 0.1/s }
+rename: { update: User, set: [name], where: "uid = :uid", rate: 0.001/s }
+jot: { create: Note, rate: 0.1/s }
+"""
+
+
+def model(entities: str = USER % "" + NOTE, patterns: str = NOTE_OF, writes: str = WRITES) -> Model:
+    return model_of(entities, patterns, writes)
+
+
+BEFORE = model()
+AFTER = model(patterns=NOTE_OF + OF_OWNER + TAGGED)
+
+
+@pytest.fixture
+def url(dynoxide: Server) -> str:
+    """A table with rows under the first design."""
+    url = url_of(dynoxide.url)
+    keyplan.apply(BEFORE, url)
+    with keyplan.open(BEFORE, url) as store:
+        store.load(("User", {"uid": n, "name": f"n{n}", "email": f"e{n % 3}@x"}) for n in range(4))
+        made = "2030-01-01T00:00:0{}Z"
+        store.load(
+            ("Note", {"nid": n, "owner": n % 2, "made": made.format(n), "tags": {"a", f"t{n % 3}"}}) for n in range(8)
+        )
+    return url
+
+
+def items(url: str) -> list[Any]:
+    """The items of the table as they are, but for the record."""
+    from keyplan.engines.dynamodb.operations import Request
+
+    port = engine_for_url(url).connect(url, BEFORE, None)
+    (reply,) = port.send([Request("Scan", {"ConsistentRead": True})])
+    port.close()
+    found = [item for item in reply["Items"] if item["PK"]["S"] != "KEYPLAN"]
+    return sorted(found, key=lambda item: (item["PK"]["S"], item["SK"]["S"]))
+
+
+def right(store: Any) -> None:
+    assert [(row["nid"], row["owner"]["name"]) for row in store.of_owner(uid=1)] == [
+        (7, "n1"),
+        (5, "n1"),
+        (3, "n1"),
+        (1, "n1"),
+    ]
+    assert [row["nid"] for row in store.tagged(tag="t1")] == [1, 4, 7]
+    assert store.verify().ok
+
+
+def test_items_copies_and_index_keys_are_made_from_the_rows(url: str) -> None:
+    before = items(url)
+    planned = keyplan.apply(AFTER, url, dry=True)
+    assert items(url) == before
+    progress: list[str] = []
+    assert keyplan.apply(AFTER, url, progress=progress.append) == planned
+    fill = next(step for step in planned if step.startswith("fill "))
+    assert planned.index(fill) == len(planned) - 2 and planned[-1].startswith("record the design")
+    assert f"{fill}: 8 rows" in progress
+    assert keyplan.apply(AFTER, url) == []
+    with keyplan.open(AFTER, url) as store:
+        right(store)
+        store.rename(uid=1, name="new")
+        assert store.of_owner(uid=1).rows[0]["owner"]["name"] == "new"
+        store.rename(uid=1, name="n1")
+    done = keyplan.apply(BEFORE, url)
+    assert any(step.startswith("delete the items of ") for step in done)
+    assert items(url) == before
+
+
+def cut_off(model: Model, url: str, rounds: int) -> bool:
+    """Applies the design of a model up to so many rounds of requests; whether it came to the end."""
+    engine = engine_for_url(url)
+    design = keyplan.design(model, engine.name, advise=False)
+    port = engine.connect(url, model, design)
+    attempt = applying.apply(model, engine, design)
+    replies: Any = None
+    try:
+        for _ in range(rounds):
+            round = attempt.send(replies)
+            replies = () if isinstance(round, Pause) else port.send(round)
+        attempt.close()
+        return False
+    except StopIteration:
+        return True
+    finally:
+        port.close()
+
+
+def test_an_apply_that_is_cut_off_anywhere_is_finished_by_the_next_or_taken_back(url: str) -> None:
+    before = items(url)
+    rounds = 0
+    opened = False
+    while not cut_off(AFTER, url, rounds):
+        try:
+            keyplan.open(BEFORE, url).close()
+            assert not opened, "the record is as before only until it says that the table is being changed"
+        except DesignError as error:
+            opened = True
+            assert "an 'apply' has not come to its end here" in str(error)
+            with pytest.raises(DesignMismatchError, match="'keyplan apply' again"):
+                keyplan.open(AFTER, url)
+        if rounds % 2:
+            keyplan.apply(BEFORE, url)
+            assert items(url) == before
+            opened = False
+        rounds += 1
+    assert rounds > 10
+    with keyplan.open(AFTER, url) as store:
+        right(store)
+
+
+def test_fields_that_rows_may_lack_and_new_entities_come(url: str) -> None:
+    more = model(
+        USER % ', nick: "string(9), optional"' + NOTE + 'Tag: { count: 10, fields: { tid: "int, key" } }\n',
+        NOTE_OF + '\nuser: { find: User, where: "uid = :uid", rate: 1/s }',
+        WRITES + "\ncoin: { create: Tag, rate: 0.1/s }",
+    )
+    keyplan.apply(more, url)
+    with keyplan.open(more, url) as store:
+        assert store.user(uid=1)["nick"] is None
+        store.coin(tid=1)
+        store.sign_up(uid=9, name="x", email="y", nick="z")
+    with pytest.raises(DesignMismatchError, match=r"destroy data: .*User.nick.*--destroy"):
+        keyplan.apply(BEFORE, url)
+    steps = keyplan.apply(BEFORE, url, destroy=True)
+    assert [step.partition(",")[0] for step in steps if step.startswith("destroys: ")] == [
+        "destroys: delete all rows of 'Tag'",
+        "destroys: take User.nick out of the rows that are there",
+    ]
+    assert not [item for item in items(url) if "nick" in item or item["PK"]["S"].startswith("TAG#")]
+    with keyplan.open(BEFORE, url) as store:
+        assert store.verify().ok
+
+
+@pytest.mark.parametrize(
+    ("user", "told"),
+    [
+        (', age: "int"', "have no 'age', which every row has in this design; make it optional"),
+        ("", "have string in 'email', and this design wants int"),
+    ],
+)
+def test_values_that_rows_do_not_have_are_refused(url: str, user: str, told: str) -> None:
+    entities = USER % user if user else (USER % "").replace("email: string(30)", "email: int")
+    with pytest.raises(DesignMismatchError, match=told):
+        keyplan.apply(model(entities + NOTE), url)
+    keyplan.open(BEFORE, url).close()
+
+
+def test_a_value_that_is_to_be_unique_and_is_not(url: str) -> None:
+    once = model((USER % "").replace("string(30)", '"string(30), unique"') + NOTE)
+    with pytest.raises(DesignMismatchError, match=r"rows of 'User' have the same email \('e0@x'\)"):
+        keyplan.apply(once, url)
+    keyplan.apply(BEFORE, url)
+    with keyplan.open(BEFORE, url) as store:
+        assert store.verify().ok
