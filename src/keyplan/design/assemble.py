@@ -15,7 +15,7 @@ from keyplan.design.facts import marks_of
 from keyplan.design.figures import add_units, call_figures, one_after_other
 from keyplan.design.followers import scanning_writes
 from keyplan.design.goals import Goal
-from keyplan.design.heat import warnings
+from keyplan.design.heat import heated, warnings
 from keyplan.design.largest import how_done, large_writes
 from keyplan.design.local import Base, bases_of, needs_base
 from keyplan.design.names import view_names
@@ -29,7 +29,7 @@ from keyplan.design.solve import Solution
 from keyplan.design.subsets import refill_need
 from keyplan.design.weakly import weakly
 from keyplan.engines.base import Engine
-from keyplan.engines.work import Cost, Load, ViewFacts, Work, total
+from keyplan.engines.work import Cost, Load, Work, total
 from keyplan.model.model import Model, path_of
 from keyplan.plan.dangling import dangling_role
 from keyplan.plan.design import Design, Finding, Objective, Unserved, ViewFigures
@@ -417,24 +417,13 @@ class Assembly:
             size += problem.costs.entry_bytes(view, facts, tuple(chain.split("."))) * embed.per_parent
         return size * facts.rows
 
-    def _heated(self, name: str) -> ViewFacts:
-        """The facts of a view; where each of its rows has another entry that we keep, all writes come together."""
-        view, facts = self.chosen[name], self.built.problem.facts[name]
-        others = (
-            other
-            for label, other in self.chosen.items()
-            if label != name and label not in self.bases and other.entity == view.entity
-            if not (other.where or other.measures or other.unique)
-        )
-        return replace(facts, hottest_together=facts.hottest_writes) if any(others) else facts
-
     def _findings(self) -> tuple[Finding, ...]:
         found = contradictions(self.built.statistics)
         found += [Finding("note", "model", text) for text in self.model.warnings]
         problem = self.built.problem
         for name, view in self.chosen.items():
             shown = replace(view, name=self.names[name])
-            for text in problem.costs.warnings(shown, self._heated(name)):
+            for text in problem.costs.warnings(shown, heated(name, problem, self.chosen, self.engine.kinds)):
                 message, _, fix = text.rpartition("; ")
                 finding = Finding("warning", f"entities.{view.entity}", message, fix)
                 found += [finding] if finding not in found else []

@@ -39,7 +39,9 @@ def cheapest(
             # Kept apart they cannot be served: then they are served together, which is a warning.
             return _solved(model, engine, given, without, SERVED_ANYHOW, like)
         unserved = built.unserved.keys()
-        hotter = too_hot_together(built.problem, set(solution.chosen), together) if solution is not None else None
+        if solution is None:
+            break
+        hotter = too_hot_together(built.problem, set(solution.chosen), together, engine.kinds)
         if hotter is None:
             break
         together, like = hotter, built

@@ -9,11 +9,13 @@ from functools import cache
 from keyplan.design.computed import computed_of
 from keyplan.design.spread import usual_entries
 from keyplan.design.statistics import CUT_SECONDS, Statistics, peak_rate
+from keyplan.design.together import shares_in_transactions
 from keyplan.engines.work import EmbedFacts, ViewFacts
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Path, term_paths
 from keyplan.model.types import Type
 from keyplan.model.values import average_bytes
+from keyplan.model.write import Write
 from keyplan.plan.dangling import dangling_role
 from keyplan.plan.view import COPIES, COUNT, Embed, Part, View
 
@@ -50,10 +52,11 @@ class _KeyFacts:
     """The share of the entries that the largest partition holds."""
     writes: float
     """Peak entries written per second in the hottest partition, updates not included."""
-    updates: tuple[tuple[frozenset[str], float], ...]
-    """Columns that an update sets, and how often: entries that hold none of them are not written."""
+    updates: tuple[tuple[frozenset[str], float, float], ...]
+    """Columns that an update sets, how often, and how often together with other rows: entries that hold none of them
+    are not written."""
     together: float = 0.0
-    """Those of `writes` that come with a write of a child, which a value is computed of."""
+    """Those of `writes` that come with a write of another row."""
     partition_bytes: float = 0.0
     """Those of `bytes` that are of the partition."""
 
@@ -68,6 +71,7 @@ class Facts:
         self._keys: dict[tuple[object, ...], _KeyFacts] = {}
         self._bytes: dict[tuple[str, str], tuple[float, float]] = {}
         self._row_bytes: dict[str, float] = {}
+        self._joined = shares_in_transactions(model)
 
     def multiplicity(self, view: View) -> float:
         """Entries per row: one, but for a set's elements or a text's words."""
@@ -123,13 +127,15 @@ class Facts:
         if entity not in self._row_bytes:
             stored = self.model.entities[entity].stored
             self._row_bytes[entity] = sum(self._value_bytes(entity, column)[0] for column in stored)
-        writes = key.writes
+        writes, together = key.writes, key.together
         if key.updates:
             held = {path.partition(".")[0] for path in self._deciding(view)}
             placing = {part.path.partition(".")[0] for part in view.parts}
-            for columns, rate in key.updates:
+            for columns, rate, joined in key.updates:
                 if not columns.isdisjoint(held):
-                    writes += rate if columns.isdisjoint(placing) else 2 * rate
+                    times = 1 if columns.isdisjoint(placing) else 2
+                    writes += times * rate
+                    together += times * joined
         return ViewFacts(
             key.rows,
             key.partitions,
@@ -143,7 +149,7 @@ class Facts:
             key.hottest,
             self._row_bytes[entity],
             self.marked_bytes(view),
-            key.together,
+            together,
             key.partition_bytes,
         )
 
@@ -171,7 +177,7 @@ class Facts:
         if view.measures:
             rows = min(rows, self.distinct(entity, view.parts))
         partitions = min(rows, self.distinct(entity, view.partition)) if view.partition else 1.0
-        writes, updates = 0.0, []
+        writes, together, updates = 0.0, 0.0, []
         usual = self.write_share(view)
         having = min(1.0, share * multiplicity if not view.where else 1.0)
         having = 0.0 if dangling_role(self.model, view) is not None else having
@@ -179,21 +185,35 @@ class Facts:
             rate = peak_rate(write.traffic) * times * max(write.traffic.top or 0.0, usual) * having
             if write.kind in ("update", "change") and write.entity == entity and not write.children:
                 columns = frozenset(column.partition(".")[0] for column in (*write.sets, *write.adds))
-                updates.append((columns, rate))
+                updates.append((columns, rate, rate * self.joined(write, entity)))
             else:
                 writes += rate
-        together = 0.0
+                together += rate * self.joined(write, entity)
+        computed = 0.0
         moving = computed_of(self.model, replace(view, holds=()))
         for column, role in computed_of(self.model, view).items():
             times_two = 2.0 if column in moving else 1.0  # an entry that moves is deleted and put
             for write, times in self.statistics.written(role.entity):
                 rate = peak_rate(write.traffic) * times * max(write.traffic.top or 0.0, usual) * having
-                together += times_two * rate
+                computed += times_two * rate
         partition = self.key_bytes(entity, view.partition)
         key, hottest = partition + self.key_bytes(entity, view.sort), self.hottest_share(view)
         return _KeyFacts(
-            rows, max(1.0, partitions), key, hottest, writes + together, tuple(updates), together, partition
+            rows,
+            max(1.0, partitions),
+            key,
+            hottest,
+            writes + computed,
+            tuple(updates),
+            together + computed,
+            partition,
         )
+
+    def joined(self, write: Write, entity: str) -> float:
+        """The share of a write's calls that write a row of an entity together with other rows, as one step."""
+        if write.entity != entity or (write.children and write.by_key):
+            return 1.0
+        return self._joined.get(write.name, 0.0)
 
     def _deciding(self, view: View) -> Iterator[str]:
         """The paths whose change changes an entry."""

@@ -9,7 +9,7 @@ from keyplan.design.facts import Facts
 from keyplan.design.forms import Forms
 from keyplan.design.given import identity
 from keyplan.design.goals import Heat
-from keyplan.design.heat import Together, place_of
+from keyplan.design.heat import Together, place_of, unsharded
 from keyplan.design.local import under_partitions
 from keyplan.design.match import key_shape, match_key
 from keyplan.design.needs import believed, need_of_pattern
@@ -58,7 +58,7 @@ def fitted_views(
             )
             hottest[shape] = max(used, default=0.0)
         readers = hottest[shape]
-        fitted = forms.of(view, readers)
+        fitted = forms.of(view, readers, together=bool(together.beside) and unsharded(view) in together.beside)
         if isinstance(fitted, Rejection):
             for purpose in purposes(model, kinds, view):
                 refused.setdefault(purpose, fitted.reason)

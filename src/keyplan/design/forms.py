@@ -44,16 +44,18 @@ class Forms:
         self.no_keys: dict[tuple[str, str], str] = {}
         """Per entity and field: why it, or its elements or words, are no keys of a view."""
 
-    def of(self, view: View, readers: float = 0.0) -> list[tuple[View, ViewFacts]] | Rejection:
+    def of(
+        self, view: View, readers: float = 0.0, *, together: bool = False
+    ) -> list[tuple[View, ViewFacts]] | Rejection:
         """The forms in which a view is a candidate: one as a rule; else at most a sharded and a bucketed one, or a few
-        with only the first children."""
+        with only the first children. `together`: its rows are known to be written with another entry each."""
         if view.packed:
             return self._packed(view, readers)
         crowded = self.too_many(view)
         if crowded:
             return Rejection(crowded)
         plain = self.facts.of(view, readers)
-        fitted = self.costs.fit(view, plain)
+        fitted = self.costs.fit(view, replace(plain, hottest_together=plain.hottest_writes) if together else plain)
         tried = []
         if isinstance(fitted, Rejection):
             if fitted.path:

@@ -28,7 +28,6 @@ from tests.engines.dynamodb.support import (
     BY_USER,
     MODEL,
     ORDERS,
-    SESSIONS,
     apply,
     design_of,
     drive,

@@ -370,8 +370,8 @@ Vote: { count: 10M, fields: { vote_id: "int, key", product: "Product, as votes, 
     assert [part.ways for part in votes("4500/s").partition] == [1, 6]
 
 
-def logged(rate: str, strong: str) -> list[str]:
-    """The warnings about what is kept by host, alone or beside what is kept by id."""
+def logged(rate: str, strong: str) -> int:
+    """The shards of what is kept by host, alone or beside what is kept by id; nothing is too hot."""
     fields = "lid: 'ulid, key', at: 'timestamp, now', host: 'string(10), distinct 50, top 90%', body: string(300)"
     model = model_of(
         f"Log: {{ count: 500M, fields: {{ {fields} }} }}",
@@ -381,15 +381,18 @@ one: {{ find: Log, where: "lid = :lid", rate: 10/s, consistency: {strong} }}
 """,
         f"log: {{ create: Log, rate: {rate}, peak: 1x }}",
     )
-    return [one.message for one in designed(model).findings if "write units/s" in one.message]
+    design = designed(model)
+    assert [one.message for one in design.findings if "write units/s" in one.message] == []
+    by_host = [view for view in design.views.values() if view.parts[0].path == "host"]
+    return max(part.ways for view in by_host for part in view.parts)
 
 
-def test_the_heat_of_rows_that_are_written_twice_over_counts_transactions() -> None:
+def test_rows_that_are_written_twice_over_are_spread_for_transactions() -> None:
     """Alone, a row is one put; beside another item of the same row it is written in a transaction, of two units."""
-    assert logged("800/s", "eventual") == []
-    (told,) = logged("800/s", "strong")
-    assert "takes 1440 write units/s at the peak, a partition 1000" in told
-    assert logged("500/s", "strong") == []
+    assert logged("800/s", "eventual") == 1
+    assert logged("800/s", "strong") == 2
+    assert logged("500/s", "strong") == 1
+    assert logged("1900/s", "strong") == 4
 
 
 def test_an_item_beside_the_home_that_holds_less_is_written_in_transactions() -> None:
@@ -781,3 +784,28 @@ def test_a_row_that_a_write_reads_for_several_reasons_is_told_once() -> None:
     assert len(reads) == len(set(reads)) == 3
     (product,) = (step for step in steps if step["op"] == "get" and step["view"] == "Product")
     assert product["why"] == "values to keep and values to copy in"
+
+
+def test_calls_in_transactions_take_twice_the_capacity_of_a_partition() -> None:
+    """600 a second of one product are 600 write units; 1,200 where each is made together with an order."""
+    entities = """
+Product: { count: 10k, fields: { sku: "string(12), key", stock: int } }
+Order: { count: 1M, fields: { order_id: "string(12), key", total: decimal(2) } }
+"""
+    asked = """
+product: { find: Product, where: "sku = :sku", rate: 100/s }
+order: { find: Order, where: "order_id = :order_id", rate: 100/s }
+"""
+    writes = """
+place: { create: Order, rate: 600/s, peak: 1x }
+take: { update: Product, add: { stock: "-:n" }, where: "sku = :sku", rate: 600/s, peak: 1x, top: 100% }
+"""
+
+    def told(rate: str) -> list[str]:
+        model = model_of(entities, asked, writes, f"buy: {{ writes: [place, take], rate: {rate} }}" if rate else "")
+        return [one.message for one in designed(model).findings if "write units/s" in one.message]
+
+    assert told("") == []
+    assert told("300/s") == []
+    (all_of_them,) = told("600/s")
+    assert "takes 1200 write units/s" in all_of_them

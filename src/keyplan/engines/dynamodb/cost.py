@@ -16,6 +16,7 @@ from keyplan.engines.work import Cost, CostModel, Couplings, Load, Rejection, To
 from keyplan.model.model import Model
 from keyplan.model.pattern import Traffic
 from keyplan.plan.view import COPIES, Part, View
+from keyplan.units import format_about
 
 HEADROOM = 0.8
 """The share of a partition's throughput that copies are made for: their load is not perfectly even."""
@@ -154,9 +155,10 @@ class DynamoDBCosts(CostModel):
         units = hottest_units(self.model, view, facts)
         limit = LIMITS.partition_writes_per_second
         if units > limit:
+            most = facts.hottest_writes * limit / units
             found.append(
                 f"the hottest key of '{view.name}' takes {units:.0f} write units/s at the peak, a partition {limit}; "
-                "lower the peak, or split the row"
+                f"lower its {format_about(facts.hottest_writes)} writes/s to {format_about(most)}, or split the row"
             )
         return found
 
