@@ -58,12 +58,32 @@ def explain(model: Model, design: Design, name: str | None = None) -> dict[str, 
 
 
 def _add_request(model: Model, engine: Engine, design: Design, found: dict[str, Any], names: list[str]) -> None:
-    """The one request by which a write or transaction is sent, in place of what it does to single entries."""
-    from keyplan.store.rehearsal import rehearsed
+    """The one request by which a write or transaction is sent, in place of what it does to single entries; of a write
+    that converges also those of a call that is too large for one."""
+    from keyplan.store.rehearsal import rehearsed, rehearsed_with_many
 
     edits = [] if design.unserved.keys() & set(names) else rehearsed(model, engine, design, names)
     if edits:
-        found["request"] = engine.request_words(model, design, [model.writes[each] for each in names], edits)
+        writes = [model.writes[each] for each in names]
+        found["request"] = engine.request_words(model, design, writes, edits)
+        if not writes[0].by_key:
+            home = design.homes[writes[0].entity][0]
+            found["each_of"] = max(
+                (max(one["puts"], one["deletes"]) for one in found["touches"] if one["view"] == home), default=0
+            )
+        if found.get("how") == "converges":
+            large = [
+                {"rows": len({edit.row for edit in some if edit.do != "check"}), "items": len(some), "words": words}
+                for some in rehearsed_with_many(model, engine, design, names[0])
+                if (words := engine.request_words(model, design, writes, some))
+            ]
+            new = [
+                number for number, one in enumerate(large) if one["words"] != large[number - 1]["words"] or not number
+            ]
+            ends = [*new[1:], len(large)]
+            found["large"] = [
+                {**large[number], "repeated": end - number > 1} for number, end in zip(new, ends, strict=True)
+            ]
         for one in found.get("writes", [found]):
             one["steps"] = [{k: v for k, v in s.items() if k != "words" or s["op"] != "write"} for s in one["steps"]]
 

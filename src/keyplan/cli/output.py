@@ -309,8 +309,24 @@ def _request(found: Document) -> list[str]:
     """The one request of a write, where the engine sends one."""
     if not found.get("request"):
         return []
-    lines = ["", "all of it is one request; of several rows or values, one is shown:"]
-    for line in found["request"].splitlines():
+    if found.get("request_per_row"):
+        head = (
+            f"each row found is written by a request of its own, {_amount(found['rows'], 'row')} a call; that of one:"
+        )
+    else:
+        head = "all of it is one request; of several rows or values, one is shown:"
+    lines = ["", head, *_indented(found["request"])]
+    if len(found.get("large", ())) > 1:
+        lines += ["", "where that is too much for one request, it is several, one after the other:"]
+        for place, one in enumerate(found["large"], 1):
+            each = f"for every {one['rows']} rows" if one["repeated"] else "once"
+            lines += ["", f"{place}. {each}:", *_indented(one["words"])]
+    return lines
+
+
+def _indented(words: str) -> list[str]:
+    lines = []
+    for line in words.splitlines():
         lines += wrap(line, width(), initial_indent=" " * 5, subsequent_indent=" " * 7, drop_whitespace=True)
     return lines
 

@@ -64,6 +64,20 @@ def shape(name: str, body: dict[str, Any]) -> tuple[str, ...]:
     return (name, *tags, *said, *sorted(body.get("Item", ())))
 
 
+def noted(store: Any) -> list[Any]:
+    """All requests that a store sends from now on."""
+    port: Any = store._port
+    sent: list[Any] = []
+    send = port.send
+
+    def noting(requests: Any) -> Any:
+        sent.extend(requests)
+        return send(requests)
+
+    port.send = noting
+    return sent
+
+
 def test_what_is_explained_is_what_is_sent(dynoxide: Server) -> None:
     url = url_of(dynoxide.url)
     design = keyplan.design(MODEL, "dynamodb")
@@ -79,15 +93,7 @@ def test_what_is_explained_is_what_is_sent(dynoxide: Server) -> None:
         ("checkout", {"place": {**ORDER, "items": ITEMS}, "take": [{"sku": 7, "n": 2}]}),
     ]
     with keyplan.open(MODEL, url, design=design) as store:
-        port: Any = store._port
-        sent: list[Any] = []
-        send = port.send
-
-        def noting(requests: Any) -> Any:
-            sent.extend(requests)
-            return send(requests)
-
-        port.send = noting
+        sent = noted(store)
         for name, arguments in calls:
             sent.clear()
             getattr(store, name)(**arguments)
@@ -97,3 +103,77 @@ def test_what_is_explained_is_what_is_sent(dynoxide: Server) -> None:
             operation, _, text = keyplan.explain(MODEL, design, name)["request"].partition(" ")
             assert operation == first.operation, name
             assert shapes(operation, json.loads(text)) == shapes(first.operation, first.body), name
+
+
+def in_turn(requests: list[tuple[str, dict[str, Any]]]) -> list[list[tuple[str, ...]]]:
+    """The shapes of requests, those that are the same one after the other once."""
+    found: list[list[tuple[str, ...]]] = []
+    for operation, body in requests:
+        each = shapes(operation, body)
+        if not found or found[-1] != each:
+            found.append(each)
+    return found
+
+
+FAN_OUT = model_of(
+    """
+Author: { count: 10k, fields: { aid: 'int, key', name: string(20) } }
+Post: { count: 5M, fields: { pid: 'int, key', by: 'Author, as posts', at: timestamp, text: string(200) } }
+""",
+    """
+post: { find: Post, where: "pid = :pid", select: [pid, by.name, text], rate: 1k/s }
+posts: { find: Post, where: "by = :aid", order: at desc, page: 20, rate: 100/s, consistency: strong }
+""",
+    """
+join: { create: Author, rate: 1/s }
+write: { create: Post, rate: 1/s }
+rename: { update: Author, set: [name], where: "aid = :aid", rate: 1/day }
+leave: { delete: Author, with: [posts], where: "aid = :aid", rate: 1/day }
+blank: { update: Post, set: { text: gone }, where: "by = :aid", rate: 1/day, rows: 130 }
+""",
+)
+
+
+def test_what_is_explained_of_a_fan_out_is_what_is_sent(dynoxide: Server) -> None:
+    """More rows than one transaction can change: the requests of all of them, in their order."""
+    url = url_of(dynoxide.url)
+    design = keyplan.design(FAN_OUT, "dynamodb")
+    keyplan.apply(FAN_OUT, url, design=design)
+    with keyplan.open(FAN_OUT, url, design=design) as store:
+        store.join(aid=1, name="Ann")
+        store.load(("Post", {"pid": n, "by": 1, "at": WHEN, "text": "x"}) for n in range(130))
+        sent = noted(store)
+        for name, arguments in (("rename", {"name": "Bob"}), ("leave", {})):
+            sent.clear()
+            getattr(store, name)(aid=1, **arguments)
+            written = [(one.operation, one.body) for one in sent if getattr(one, "edits", ())]
+            told = keyplan.explain(FAN_OUT, design, name)["large"]
+            said = [one["words"].partition(" ") for one in told]
+            assert in_turn([(one[0], json.loads(one[2])) for one in said]) == in_turn(written), name
+            assert [one["repeated"] for one in told].count(True) == 1
+            assert len(written) > len(told) > 1
+
+
+def test_how_often_the_request_of_a_wide_write_is_sent_is_told() -> None:
+    design = keyplan.design(FAN_OUT, "dynamodb")
+    told = keyplan.explain(FAN_OUT, design, "blank")
+    assert told["each_of"] == 130
+    assert told["request"].startswith("TransactWriteItems ")
+
+
+def test_upserts_that_would_change_nothing_of_a_row_or_have_keys_of_several_columns_are_told() -> None:
+    model = model_of(
+        """
+Account: { count: 1k, key: [name, number], fields: { name: string(9), number: int } }
+Position: { count: 5k, key: [account, symbol], fields: { account: Account, symbol: string(5), held: int } }
+Reading: { count: 1M, key: [at], fields: { at: timestamp, value: 'int, immutable' } }
+""",
+        'p: { find: Position, where: "account.name = :a and account.number = :n and symbol = :s", rate: 1/s }',
+        """
+hold: { upsert: Position, set: [held], rate: 1/s }
+report: { upsert: Reading, rate: 1/s }
+""",
+    )
+    design = keyplan.design(model, "dynamodb")
+    assert keyplan.explain(model, design, "hold")["request"].startswith("UpdateItem ")
+    assert keyplan.explain(model, design, "report")["request"].startswith("PutItem ")
