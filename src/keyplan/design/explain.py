@@ -77,16 +77,18 @@ class _Explanation:
         plan = self.design.plans[name]
         reads = iter(searches(plan.node))
         pages = _first_page(self.model.patterns[name], plan)
-        steps = [self._told(step, next(reads), pages) if step.get("view") else step for step in found["steps"]]
+        strong = self.model.patterns[name].consistency != "eventual"
+        steps = [self._told(step, next(reads), pages, strong) if step.get("view") else step for step in found["steps"]]
         if plan.target is not None:
-            steps = [*self._target(plan.target), *steps]
+            steps = [*self._target(plan.target, strong), *steps]
         return {**head, **found, "steps": steps}
 
-    def _told(self, step: Document, search: Search, pages: tuple[Search | None, int]) -> Document:
+    def _told(self, step: Document, search: Search, pages: tuple[Search | None, int], strong: bool) -> Document:
         first = pages[1] if search is pages[0] else None
-        return {**step, "words": self._words(_of_many(search) if step["op"] == "batch_get" else search, first)}
+        told = _of_many(search) if step["op"] == "batch_get" else search
+        return {**step, "words": self._words(told, first, strong=strong)}
 
-    def _target(self, node: Node) -> list[Document]:
+    def _target(self, node: Node, strong: bool) -> list[Document]:
         """The lookup of the row whose rank is asked for."""
         where = self._structure_of
         return [
@@ -96,7 +98,7 @@ class _Explanation:
                 "on": where(search.view),
                 "where": [str(condition) for condition in search.given],
                 "why": "the row whose rank is asked for",
-                "words": self._words(search),
+                "words": self._words(search, strong=strong),
             }
             for search in searches(node)
         ]
@@ -146,11 +148,11 @@ class _Explanation:
                 view = self.design.views[search.view]
                 where = _left([str(one) for one in ((*view.where, *search.given) or search.filter)])
                 if (search.view, where) not in found:
-                    found[(search.view, where)] = self._words(search)
+                    found[(search.view, where)] = self._words(search, strong=True)
         return found
 
-    def _words(self, search: Search, first: int | None = None) -> str:
-        return self.engine.words(self.model, self.design, search, first)
+    def _words(self, search: Search, first: int | None = None, *, strong: bool) -> str:
+        return self.engine.words(self.model, self.design, search, first, strong=strong)
 
     def transaction(self, name: str) -> Document:
         parts = self.model.transactions[name].parts

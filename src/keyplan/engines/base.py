@@ -399,9 +399,11 @@ class Engine(ABC):
         return ""
 
     @abstractmethod
-    def words(self, model: Model, design: Design, search: Search, first: int | None = None) -> str:
+    def words(
+        self, model: Model, design: Design, search: Search, first: int | None = None, *, strong: bool = False
+    ) -> str:
         """A search in the engine's own words, with `:parameters` in place of values; only so many entries of it are
-        asked for at first where `first` is given."""
+        asked for at first where `first` is given. Whether it is `strong` is said where requests say so."""
 
     def stored_keys(self, model: Model, design: Design) -> Mapping[tuple[str, tuple[str, ...]], tuple[str, str]]:
         """Partition and sort key as they are stored, by view and the roles that lead to rows inside it, with `{paths}`

@@ -100,9 +100,32 @@ def test_what_is_explained_is_what_is_sent(dynoxide: Server) -> None:
             first = next(one for one in sent if getattr(one, "edits", ()))
             reads = [json.dumps(one.body, sort_keys=True) for one in sent[: sent.index(first)]]
             assert len(reads) == len(set(reads)), name  # a row that is wanted for several reasons is read once
+            strong = [one.body.get("ConsistentRead", False) for one in sent[: sent.index(first)]]
+            if name in MODEL.writes:
+                steps = keyplan.explain(MODEL, design, name)["steps"][: len(strong)]
+                assert ['"ConsistentRead": true' in step["words"] for step in steps] == strong, name
             operation, _, text = keyplan.explain(MODEL, design, name)["request"].partition(" ")
             assert operation == first.operation, name
             assert shapes(operation, json.loads(text)) == shapes(first.operation, first.body), name
+
+
+def test_reads_say_whether_they_are_strong_and_rows_have_their_columns_in_order(dynoxide: Server) -> None:
+    url = url_of(dynoxide.url)
+    design = keyplan.design(MODEL, "dynamodb")
+    keyplan.apply(MODEL, url, design=design)
+    with keyplan.open(MODEL, url, design=design) as store:
+        store.join(user_id=1, email="a@b", name="Ann")
+        store.place(**ORDER, items=ITEMS)
+        sent = noted(store)
+        for name, argument in (("order", {"o": 5}), ("of_user", {"u": 1}), ("by_email", {"e": "a@b"})):
+            sent.clear()
+            answer = getattr(store, name)(**argument, consistency=MODEL.patterns[name].consistency)
+            words = [step["words"] for step in keyplan.explain(MODEL, design, name)["steps"] if "words" in step]
+            assert ['"ConsistentRead": true' in each for each in words] == [
+                one.body.get("ConsistentRead", False) for one in sent
+            ]
+            if name == "of_user":
+                assert list(answer.rows[0]) == ["order_id", "user", "status", "placed"]
 
 
 def in_turn(requests: list[tuple[str, dict[str, Any]]]) -> list[list[tuple[str, ...]]]:

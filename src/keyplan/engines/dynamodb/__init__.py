@@ -97,10 +97,12 @@ class DynamoDBEngine(Engine):
 
         return request_words(model, design, writes, edits)
 
-    def words(self, model: Model, design: Design, search: Search, first: int | None = None) -> str:
+    def words(
+        self, model: Model, design: Design, search: Search, first: int | None = None, *, strong: bool = False
+    ) -> str:
         from keyplan.engines.dynamodb.words import words
 
-        return words(model, design, search, first)
+        return words(model, design, search, first, strong=strong)
 
     def access(self, model: Model, design: Design, search: Search, *, many: bool) -> Access | None:
         from keyplan.engines.dynamodb.words import access

@@ -135,17 +135,22 @@ class Place:
 
         if not keyed:
             return guarded(lambda item: {path: decode(item.get(name)) for path, name, decode in plain}, where, parts)
-        places = [(path, self.parts.index(path)) for path in keyed]
+        places = {path: self.parts.index(path) for path in keyed}
+        known = {path: (name, decode) for path, name, decode in plain}
+        ordered = [(path, places.get(path, -1), *known.get(path, ("", _nothing))) for path in takes]
         pk, sk, partition, sort = self.pk, self.sk, self.partition.decode, self.sort.decode
 
         def decode_item(item: Item) -> Row:
-            row = {path: decode(item.get(name)) for path, name, decode in plain}
             values = (*partition(item[pk]["S"]), *sort(item[sk]["S"]))
-            for path, place in places:
-                row[path] = values[place]
-            return row
+            return {
+                path: decode(item.get(name)) if place < 0 else values[place] for path, place, name, decode in ordered
+            }
 
         return guarded(decode_item, where, parts)
+
+
+def _nothing(found: Any) -> Any:
+    return None
 
 
 def _attribute(name: str, decode: Callable[[Any], Any], item: Item) -> Any:

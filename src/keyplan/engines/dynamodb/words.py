@@ -21,7 +21,7 @@ from keyplan.plan.view import COPIES, Part
 _BOUNDS = (*RANGES, "=")
 
 
-def words(model: Model, design: Design, search: Search, first: int | None = None) -> str:
+def words(model: Model, design: Design, search: Search, first: int | None = None, *, strong: bool = False) -> str:
     """The operation and its body; conditions that are tested on each row are named behind it."""
     place = layout(model, design).places[search.view, search.at]
     table = next(one.name for one in design.structures if one.kind == "table")
@@ -29,6 +29,8 @@ def words(model: Model, design: Design, search: Search, first: int | None = None
     operation, body = reading.request()
     if first is not None and operation == "Query" and not search.along:
         body["Limit"] = first
+    if strong and (place.index is None or place.local):
+        body["ConsistentRead"] = True
     lines = [f"{operation} {json.dumps({'TableName': table, **body}, ensure_ascii=False, indent=2)}"]
     later = [condition for condition in search.given if condition not in reading.used] + list(search.filter)
     if later:

@@ -97,7 +97,9 @@ class SqliteEngine(Engine):
 
         return edit_words(model, design, write, touch)
 
-    def words(self, model: Model, design: Design, search: Search, first: int | None = None) -> str:
+    def words(
+        self, model: Model, design: Design, search: Search, first: int | None = None, *, strong: bool = False
+    ) -> str:
         from keyplan.engines.sqlite.words import words
 
         return words(model, design, search, first)
