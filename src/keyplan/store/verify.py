@@ -17,7 +17,7 @@ from typing import Any
 from uuid import UUID
 
 from keyplan.engines.base import Ask, Proc, Reader, Sighting, Span
-from keyplan.errors import DesignMismatchError, EngineError
+from keyplan.errors import DesignMismatchError, EngineError, StorageError
 from keyplan.model.entity import EXPIRES
 from keyplan.plan.edits import Edit
 from keyplan.plan.steps import Search
@@ -174,6 +174,7 @@ class Verifier:
         def check(rows: list[Row]) -> Proc[None]:
             alive = [row for row in rows if not is_gone(row, self.now)]
             self.result.rows += len(alive)
+            self.see_keys(name, alive)
             own = [{column: row[column] for column in stored} for row in alive]
             if self.core.places.kept[name]:
                 key = self.core.model.entities[name].key
@@ -210,6 +211,15 @@ class Verifier:
                 yield from subsets[id(place)].run()
             elif place is not home:
                 yield from self.check_extra(place)
+
+    def see_keys(self, name: str, rows: Sequence[Row]) -> None:
+        """A row without its own key is none that we have written."""
+        for column in self.core.model.entities[name].key:
+            if any(row.get(column) is None for row in rows):
+                raise StorageError(
+                    f"a row of '{name}' has no '{column}', which is part of its key; something else wrote it, or it is "
+                    "damaged: put it right or restore a backup"
+                )
 
     def is_doubtful(self, child: str) -> bool:
         """Whether views of an entity are wrong and stay so: what is computed of its rows cannot be told by them."""

@@ -12,6 +12,7 @@ import pytest
 
 import keyplan
 from keyplan.engines.dynamodb.operations import Request
+from keyplan.errors import StorageError
 from keyplan.store.store import Store
 from tests.engines.dynamodb.server import Server
 from tests.engines.dynamodb.support import url_of
@@ -116,3 +117,43 @@ def test_what_is_tested_has_indexes() -> None:
     """The model has two indexes; without one, the tests above would prove little."""
     design = keyplan.design(MODEL, "dynamodb")
     assert [one.name for one in design.structures if one.kind == "gsi"] == ["GSI1", "GSI2"]
+
+
+STRONG = model_of(
+    "Note: { count: 1M, fields: { nid: 'int, key', owner: 'int, distinct 10k', made: timestamp } }",
+    """
+note: { find: Note, where: "nid = :nid", rate: 50/s, consistency: strong }
+of_owner: { find: Note, where: "owner = :owner", order: made desc, page: 5, rate: 50/s, consistency: strong }
+""",
+    "jot: { create: Note, rate: 0.1/s }",
+)
+
+
+def test_an_item_under_a_key_that_is_not_its_own_is_found_and_taken_away(dynoxide: Server) -> None:
+    url = url_of(dynoxide.url)
+    keyplan.apply(STRONG, url)
+    with keyplan.open(STRONG, url) as store:
+        store.jot(nid=1, owner=2, made=MADE)
+        (page,) = store._port.send([Request("Scan", {})])
+        homes = {view.name for view in store.design.views.values() if view.name == store.design.homes["Note"][0]}
+        (view,) = (view for name, view in store.design.views.items() if name not in homes)
+        first = view.parts[0].path
+        tag = "NOTE.OWNER#" if first == "owner" else "NOTE#"
+        (item,) = (one for one in page["Items"] if one["PK"]["S"].startswith(tag))
+        other = {"nid": "NOTE#", "owner": "NOTE.OWNER#"}[first] + item["PK"]["S"].removeprefix(tag)[:-1] + "9"
+        store._port.send([Request("PutItem", {"Item": {**item, "PK": {"S": other}}})])
+        found = store.verify()
+        assert (found.ok, found.views[view.name].extra) == (False, 1)
+        store.verify(repair=True)
+        assert store.verify().ok
+        assert [row["nid"] for row in store.of_owner(owner=2)] == [1]
+
+
+def test_a_row_without_its_key_is_told(dynoxide: Server) -> None:
+    url = url_of(dynoxide.url)
+    keyplan.apply(STRONG, url)
+    with keyplan.open(STRONG, url) as store:
+        store._port.send([Request("PutItem", {"Item": {"PK": {"S": "NOTE#x"}, "SK": {"S": "NOTE"}}})])
+        store._port.send([Request("PutItem", {"Item": {"PK": {"S": "NOTE.OWNER#x"}, "SK": {"S": "NOTE#1#2"}}})])
+        with pytest.raises(StorageError, match="a row of 'Note' has no 'nid', which is part of its key"):
+            store.verify()

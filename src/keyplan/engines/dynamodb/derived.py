@@ -7,7 +7,7 @@ items by other hands may leave them behind: an index does not show such a row, o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from keyplan.engines.base import Proc, Sighting
@@ -26,9 +26,16 @@ _KEYS = re.compile(r"GSI[0-9]+(PK|SK|K[0-9]+)|LSI[0-9]+SK")
 class Derived:
     """Compares items with what their values imply, and puts them right."""
 
-    def __init__(self, places: Layout, strips: Mapping[tuple[str, str], frozenset[str]] | None = None) -> None:
-        """`strips` are attributes that items lose besides, by what their keys begin with."""
+    def __init__(
+        self,
+        places: Layout,
+        strips: Mapping[tuple[str, str], frozenset[str]] | None = None,
+        homes: Collection[tuple[str, tuple[str, ...]]] = (),
+    ) -> None:
+        """`strips` are attributes that items lose besides, by what their keys begin with; `homes` are the views, and
+        the roles inside them, whose items are rows."""
         self._strips = strips or {}
+        self._homes = homes
         self._places = [place for place in places.places.values() if place.index is None]
         self._entries: dict[int, Callable[[Item], dict[str, Any]]] = {
             id(place): place.decoder(tuple(place.slots)) for place in self._places
@@ -37,16 +44,20 @@ class Derived:
     # Comparing
 
     def check(self, note: Callable[[Sighting], None], *, repair: bool) -> Proc[None]:
-        """Tells of every item of a table that has other keys or another end than it should, and of every one that has
-        an entry in an index."""
+        """Tells of every item of a table that has other keys or another end than it should, of every one that has an
+        entry in an index, and of those under a key that is not that of their own values, which no row accounts for."""
         start: dict[str, Any] = {}
         while True:
             (page,) = yield [Request("Scan", {"ConsistentRead": True, **start})]
             if isinstance(page, Exception):
                 raise page
-            wrong = [item for item in page["Items"] if self._noted(item, note)]
+            strays = [item for item in page["Items"] if self._is_stray(item, note)]
+            wrong = [item for item in page["Items"] if item not in strays and self._noted(item, note)]
             if repair:
                 yield from self.write(wrong)
+                for reply in (yield [Request("DeleteItem", {"Key": _keys(item)}) for item in strays]) if strays else ():
+                    if isinstance(reply, Exception):
+                        raise reply
             if "LastEvaluatedKey" not in page:
                 return
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
@@ -72,6 +83,24 @@ class Derived:
             note(Sighting(place.view.name, "wrong", _key(place, item), is_entry=False))
             faults = True
         return faults
+
+    def _is_stray(self, item: Item, note: Callable[[Sighting], None]) -> bool:
+        """Whether an item that is no row stands under another key than its own values say."""
+        place = self._place(item)
+        if place is None or place.at or (place.view.name, place.at) in self._homes:
+            return False
+        entry = self._entries[id(place)](item)
+        try:
+            key = _key(place, item)
+        except ValueError:
+            note(Sighting(place.view.name, "extra", (item[PK]["S"], item[SK]["S"])))
+            return True
+        for part, stands in zip(place.view.parts, key, strict=True):
+            plain = part.ways == 1 and part.cut is None and not part.or_missing and part.path in place.slots
+            if plain and entry[part.path] != stands:
+                note(Sighting(place.view.name, "extra", key))
+                return True
+        return False
 
     # Putting right
 
@@ -152,6 +181,10 @@ class Derived:
             return None
         found = [place for place in self._places if _begins(pk, place.partition) and _begins(sk, place.sort)]
         return max(found, key=lambda place: len(place.partition.prefix) + len(place.sort.prefix), default=None)
+
+
+def _keys(item: Item) -> dict[str, Any]:
+    return {name: item[name] for name in (PK, SK)}
 
 
 def _key(place: Place, item: Item) -> tuple[Any, ...]:

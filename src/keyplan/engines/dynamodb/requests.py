@@ -252,6 +252,8 @@ class DynamoDBCodec(Codec):
 
     def __init__(self, model: Model, design: Design) -> None:
         self.layout: Layout = layout(model, design)
+        self._homes = {(view, tuple(at)) for view, at in design.homes.values()}
+        self._others = self.layout.places.keys() - self._homes
         self.layout.places[INTENTS, ()] = intents_place()
         self._writer = Writer(self.layout)
 
@@ -268,9 +270,9 @@ class DynamoDBCodec(Codec):
         return self._writer.bulk(edits)
 
     def check(self, note: Callable[[Sighting], None], *, repair: bool) -> Proc[None]:
-        """The keys of index entries that items have, and the second after which they may be deleted."""
-        if self.layout.indexes or self.layout.expires:
-            yield from Derived(self.layout).check(note, repair=repair)
+        """The keys of index entries that items have, their own, and the second after which they may be deleted."""
+        if self._others or self.layout.expires:
+            yield from Derived(self.layout, homes=self._homes).check(note, repair=repair)
 
     def settle(self) -> Proc[None]:
         """Waits until the indexes show what was written before; they follow the table within moments."""
