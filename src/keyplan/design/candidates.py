@@ -16,13 +16,14 @@ from keyplan.design.counters import counters, finer, shared
 from keyplan.design.embedding import embedding_homes
 from keyplan.design.match import PRESENCE, match_key
 from keyplan.design.needs import Need, held_paths
+from keyplan.design.sparse import is_literal
 from keyplan.design.statistics import CUT_SECONDS, Statistics
 from keyplan.design.weakly import remembered
 from keyplan.design.windows import kept_for
 from keyplan.engines.base import Kind
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import RANGES, Condition, Literal, Path
+from keyplan.model.pattern import RANGES, Condition, Path
 from keyplan.plan.owners import owner_of, owners
 from keyplan.plan.view import Part, View
 
@@ -309,9 +310,8 @@ class Candidates:
             condition
             for condition in need.given
             if not condition.path.roles
-            and condition.op in ("=", "!=", "present", "missing")
-            and condition.cut is None
-            and all(isinstance(operand, Literal) for operand in condition.operands)
+            and condition.op in ("=", "!=", "in", "present", "missing")
+            and is_literal(condition)
             and is_keyable(self.model, entity, condition.path)
             and (condition.op != "present" or self.model.entities[entity].columns[condition.path.column].optional)
         )
@@ -323,7 +323,8 @@ class Candidates:
             and self._copyable(entity, str(condition.path))
             and not any(self.model.entities[name].ttl for name in self._passed(entity, condition.path))
         )
-        return list(dict.fromkeys(((), literal, (*literal, *behind))))
+        single = tuple(condition for condition in literal if condition.op != "in")
+        return list(dict.fromkeys(((), single, literal, (*literal, *behind))))
 
     def _passed(self, entity: str, path: Path) -> list[str]:
         """The entities behind the references of a path."""

@@ -23,20 +23,26 @@ MOST_ORDERS = 6
 def embedding_homes(
     model: Model, kinds: Sequence[Kind], entity: str, per_entity: Mapping[str, list[Need]], copyable: Copyable
 ) -> Iterator[View]:
-    """Homes that keep the children of the trees that needs ask for; every union of roles asked for together."""
+    """Homes that keep the children of the trees that needs ask for: of each role, of those asked for together, and of
+    all of them."""
     needs = per_entity[entity]
     sets: dict[tuple[str, ...], None] = {}
     for need in needs:
         roles = tuple(sorted({tree.role for tree in need.trees if "." not in tree.role}))
         if roles:
+            sets |= dict.fromkeys(((role,) for role in roles), None)
             sets.setdefault(roles, None)
     if len(sets) > 1:
         sets.setdefault(tuple(sorted({role for roles in sets for role in roles})), None)
     here = model.entities[entity]
     copies: set[str] = set()
+    every: set[str] = set()
     for need in needs:
+        asked_here = {text for text in need.wants if copyable(entity, text)}
         if need.trees:
-            copies |= {text for text in need.wants if copyable(entity, text)}
+            copies |= asked_here
+        if need.trees or _fixes_key(here.key, need):
+            every |= asked_here
     parts = tuple(Part(column) for column in here.key)
     asked = asked_orders(model, entity, needs)
     by_key = (need for need in needs if _fixes_key(here.key, need))
@@ -48,7 +54,7 @@ def embedding_homes(
             if kind.families:
                 orders = [_directed(orders[0], asked.get(roles[0], {}))]
             computed = {text for text in copies if text in here.columns}
-            held = [set(), copies] if computed in (set(), copies) else [set(), computed, copies]
+            held = dict.fromkeys(map(frozenset, (set(), computed, copies, every)))
             for sorts in islice(product(*orders), MOST_ORDERS):
                 for copied, inside in product(held, (False, True)):
                     embeds = tuple(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keyplan.design.facts import Facts
+from keyplan.design.sparse import follows, is_literal, meets
 from keyplan.design.statistics import Statistics
 from keyplan.design.upkeep import Effect
 from keyplan.model.model import Model, path_of
@@ -66,8 +67,7 @@ class Flows:
         asked = set()
         for condition in view.where:
             asked.add(str(condition.path))
-            literal = condition.op in ("=", "!=") and isinstance(condition.operands[0], Literal)
-            if not condition.path.roles and (condition.op == "present" or (literal and condition.cut is None)):
+            if not condition.path.roles and condition.op in ("=", "!=", "in", "present") and is_literal(condition):
                 yield condition
         columns = self.model.entities[view.entity].columns
         for text in dict.fromkeys(part.path for part in view.parts if not part.or_missing):
@@ -78,7 +78,7 @@ class Flows:
         """The chance that a new row is in a state."""
         here = self.model.entities[entity]
         default = here.fields[here.columns[state.path.column].field].default
-        return self.statistics.selectivity(entity, state) if default is None else float(_meets(default, state))
+        return self.statistics.selectivity(entity, state) if default is None else float(meets(default, state))
 
     def _after(self, write: Write, state: Condition, before: float) -> float:
         column = state.path.column
@@ -87,7 +87,7 @@ class Flows:
         if column not in write.sets:
             return before
         operand = write.sets[column]
-        return float(_meets(operand.value, state)) if isinstance(operand, Literal) else self._given(write.entity, state)
+        return float(meets(operand.value, state)) if isinstance(operand, Literal) else self._given(write.entity, state)
 
     def _given(self, entity: str, state: Condition) -> float:
         """The chance that a value that a call gives puts a row into a state."""
@@ -96,15 +96,10 @@ class Flows:
 
     def _before(self, write: Write, state: Condition) -> float:
         """The chance that the row is in a state when it is written."""
+        told = _told(write, state)
+        if told is not None:
+            return float(told)
         share = self.statistics.selectivity(write.entity, state)
-        for condition in (*write.condition, *write.where):
-            if condition.path == state.path and condition.cut is None:
-                if condition == state or (state.op == "present" and condition.op != "missing"):
-                    return 1.0
-                if condition.op == "missing":
-                    return 0.0
-                if condition.op == "=" and isinstance(condition.operands[0], Literal):
-                    return float(_meets(condition.operands[0].value, state))
         if state.path.column not in {*write.sets, *write.adds}:
             return share
         entering, leaving, staying = self._rates(write.entity, state)
@@ -128,12 +123,12 @@ class Flows:
                 met = self._after(write, state, 0.0)
                 staying += rate * met
                 leaving += rate * (1.0 - met)
-        return entering + staying, leaving, staying
+                # From one value of a state to another, nothing enters it.
+                entering += 0.0 if _told(write, state) else rate * met
+        return entering, leaving, staying
 
 
-def _meets(value: object, state: Condition) -> bool:
-    if state.op == "present" or value is None:
-        return value is not None
-    literal = state.operands[0]
-    assert isinstance(literal, Literal)
-    return (value == literal.value) == (state.op == "=")
+def _told(write: Write, state: Condition) -> bool | None:
+    """Whether a row that a write is done to is in a state before it, if the write says so."""
+    found = (follows(state, condition) for condition in (*write.condition, *write.where))
+    return next((told for told in found if told is not None), None)

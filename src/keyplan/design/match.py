@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 
 from keyplan.design.buckets import Enumerated, enumerated
 from keyplan.design.needs import Need
+from keyplan.design.sparse import is_within, told_besides
 from keyplan.design.statistics import CUT_SECONDS, Statistics
 from keyplan.engines.base import Kind
 from keyplan.model.model import Model, path_of
@@ -131,7 +132,7 @@ def match_key(model: Model, statistics: Statistics, kind: Kind, view: View, need
 def _match_key(model: Model, statistics: Statistics, kind: Kind, view: View, need: Need) -> KeyMatch | None:
     conditions = need.given
     if view.where:
-        if not set(view.where) <= {*need.given, *need.implied}:
+        if not is_within(view.where, need.given, need.implied):
             return None
         conditions = tuple(condition for condition in need.given if condition not in view.where)
     if not _presence_implied(model, view, need):
@@ -163,8 +164,9 @@ def _match_key(model: Model, statistics: Statistics, kind: Kind, view: View, nee
     least = max(need.at_least, 1.0) if statistics.fixes_one_row(need.entity, need.given) else need.at_least
     answered = {*used, *view.where}
     whole = all(c in answered or _has_entry_only_if(model, view, c) for c in need.given)
-    entries = statistics.matched(need.entity, (*used, *view.where), least, need.fewer if whole else 1.0)
-    most = statistics.most_matched(need.entity, (*used, *view.where))
+    found = (*used, *told_besides(view.where, used))
+    entries = statistics.matched(need.entity, found, least, need.fewer if whole else 1.0)
+    most = statistics.most_matched(need.entity, found)
     if need.implied and not left:
         entries, most = 0.0, 1.0
     return KeyMatch(
@@ -207,7 +209,9 @@ def match_contents(
     rows = key.entries
     if inside:
         fewer = 1.0 if outside else need.fewer
-        rows = min(rows, statistics.matched(need.entity, (*key.used, *seen.where, *inside), key.at_least, fewer))
+        tested = (*key.used, *inside)
+        tested = (*tested, *told_besides(seen.where, tested))
+        rows = min(rows, statistics.matched(need.entity, tested, key.at_least, fewer))
     missing = tuple([text for text in need.wants if text not in held])
     return Match(
         view,

@@ -191,9 +191,13 @@ class OwnRows(Keeping):
             movable = movable or bool(self._computed(view))
             return Change(puts=after, needs_old=movable and not kind.kept_by_engine, copies=True)
         if effect.columns & decisive:
+            both = min(before, after)
+            # What is only tested does not move an entry: it stays where it is, and changes if it holds the value.
+            stays = not effect.columns & self._own_columns(view)
             return Change(
                 puts=max(0.0, after - before),
-                moves=min(before, after),
+                patches=both if stays and effect.columns & self._carried(view) else 0.0,
+                moves=0.0 if stays else both,
                 deletes=max(0.0, before - after),
                 needs_old=not kind.kept_by_engine or (kind.composed and not self._is_given(write, effect, view)),
                 copies=True,

@@ -142,8 +142,8 @@ def _index(model: Model, view: View) -> View | Rejection:
         return Rejection("an index has one array at most")
     if any(path_of(part.path, model, view.entity).roles for part in view.parts):
         return Rejection("an index is over the fields of its own documents")
-    if any(condition.op not in ("=", "present", "missing") or condition.cut for condition in view.where):
-        return Rejection("a partial index tests equality and presence")
+    if any(c.op not in ("=", "!=", "in", "present", "missing") or c.cut for c in view.where):
+        return Rejection("a partial index tests values and presence")
     return view
 
 

@@ -511,12 +511,19 @@ def owner_slot(document: Place, inner: Place, path: str) -> Slot:
 
 
 def _condition(view: View, slot: Slot, condition: Condition) -> dict[str, Any]:
-    """A literal condition as a partial index takes it: equality, presence, absence."""
+    """A literal condition as a partial index takes it: values, presence, absence."""
     if condition.op == "present":
         return {"$exists": True}
     if condition.op == "missing":
         return {"$eq": None}  # the only way to say it here; no field ever holds null
     values = [operand.value for operand in condition.operands if isinstance(operand, Literal)]
-    if condition.op != "=" or condition.cut or len(values) != 1:
+    if condition.op not in ("=", "!=", "in") or condition.cut or len(values) != len(condition.operands):
         raise UnsupportedError(f"view '{view.name}': a partial index cannot have the condition '{condition}'")
-    return {"$eq": encoder(slot)(values[0])}
+    encode = encoder(slot)
+    if condition.op == "=":
+        return {"$eq": encode(values[0])}
+    if condition.op == "!=":
+        # There is no other value than those of the type, and a partial index cannot say what it has not.
+        every = (True, False) if slot.type.kind == "bool" else tuple(name for name, _ in slot.type.values)
+        values = [value for value in every if value not in values]
+    return {"$in": [encode(value) for value in values]}

@@ -14,8 +14,8 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     if view.kind == "index":
         if any(part.cut is not None for part in view.parts):
             return Rejection("an index is over plain columns; a range answers a truncation")
-        if any(condition.op not in ("=", "!=", "present", "missing") for condition in view.where):
-            return Rejection("a partial index tests equality and presence only")
+        if any(condition.op not in ("=", "!=", "in", "present", "missing") for condition in view.where):
+            return Rejection("a partial index tests values and presence only")
         return view
     if view.measures or view.unique or any(part.cut in ("each", "words") for part in view.parts):
         return view
