@@ -11,8 +11,10 @@ from keyplan.design.problem import carried
 from keyplan.design.solve import Solution, solve
 from keyplan.engines.base import Engine
 from keyplan.model.model import Model
-from keyplan.model.pattern import RANGES, Pattern
+from keyplan.model.pattern import RANGES, Condition, Param, Path, Pattern, Select
+from keyplan.model.write import Write
 from keyplan.plan.design import Design, Finding
+from keyplan.plan.walk import searches
 
 WORTH = 0.1
 """The share of the objective that a pattern has to cost for a hint to be looked for, and that the hint has to save."""
@@ -75,6 +77,21 @@ def _with_immutable(model: Model, entity: str, columns: set[str]) -> Model:
     return replace(model, entities={**model.entities, entity: changed})
 
 
+def in_two_calls(model: Model, write: Write) -> Model:
+    """The model with a write over many rows by their keys, which a pattern finds before it, perhaps a moment behind."""
+    key = model.entities[write.entity].key
+    rate = write.traffic.rate
+    where = tuple(Condition(Path((), column), "=", (Param(column),)) for column in key)
+    by_key = replace(write, where=where, by_key=True, traffic=replace(write.traffic, rate=rate * (write.rows or 1.0)))
+    found = Pattern(f"{write.name}.find", "find", write.entity, write.where, select=Select(key), rows=write.rows)
+    found = replace(found, traffic=write.traffic, p99_ms=write.p99_ms)
+    return replace(
+        model,
+        patterns={**model.patterns, found.name: found},
+        writes={**model.writes, write.name: by_key},
+    )
+
+
 def cost_with(built: Built, pattern: Pattern) -> float | None:
     """What the whole design would cost with another form of one pattern; None if that is not served."""
     model = built.ground.model
@@ -97,6 +114,7 @@ def hints(built: Built, solution: Solution, design: Design) -> list[Finding]:
     return [
         *_of_patterns(built, design, now),
         *_of_upserts(model, engine, design, now),
+        *_of_wide_writes(built, design, now),
         *_of_large_writes(built, solution, design, now),
     ]
 
@@ -127,6 +145,31 @@ def _of_upserts(model: Model, engine: Engine, design: Design, now: float) -> Ite
             names = " and ".join(f"'{column}'" for column in sorted(columns))
             message = f"an upsert may bring another {names} for a row that is there, which its entries then follow"
             fix = f"mark {names} of '{write.entity}' immutable, if it is always the same for the same key"
+            yield _told(f"writes.{name}", message, fix, now, value, design, write.line)
+
+
+def _of_wide_writes(built: Built, design: Design, now: float) -> Iterator[Finding]:
+    """Writes whose rows have to be found as they are at that moment, by what is kept up to date at a high price."""
+    model, kinds = built.ground.model, built.ground.engine.kinds
+    if all(kind.strong for kind in kinds.values()):
+        return
+    homes = {name for name, _ in design.homes.values()}
+    for name, plan in design.writes.items():
+        used = {search.view for search in searches(plan.find)} - homes if plan.find is not None else set()
+        # What a view costs is also that the calls which keep it true are transactions.
+        keep = sum(
+            other.figures.cost * model.writes[by].traffic.rate * design.objective.per_second
+            for by, other in design.writes.items()
+            if any(touch.view in used for touch in other.touches)
+        )
+        if keep < WORTH * now:
+            continue
+        write = model.writes[name]
+        value = cost_of(in_two_calls(model, write), built.ground.engine, name)
+        if value is not None and value < now * (1 - WORTH):
+            views = " and ".join(f"'{view}'" for view in sorted(used))
+            message = f"its rows are looked for in {views}, because they have to be found as they are at that moment"
+            fix = f"find their keys by a pattern, which may be a moment behind, and {write.kind} each row by its key"
             yield _told(f"writes.{name}", message, fix, now, value, design, write.line)
 
 

@@ -122,9 +122,8 @@ def write_lookups(model: Model, statistics: Statistics, write: Write) -> list[tu
     found: list[tuple[str, Need, float]] = []
     here = model.entities[write.entity]
     if not write.by_key:
-        found.append(
-            ("find", Need(write.entity, write.where, wanted(model, write.entity, here.stored), strong=True), 1.0)
-        )
+        whole = wanted(model, write.entity, here.stored)
+        found.append(("find", Need(write.entity, write.where, whole, strong=True, at_least=write.rows or 0.0), 1.0))
     elif write.kind == "change" and not is_told_apart(model, write):
         found.append(("old", whole_row(model, write.entity), 1.0))
 

@@ -220,3 +220,55 @@ def test_the_least_whole_p99_that_serves_is_offered(engine: str) -> None:
     least = int(change.removeprefix("raise p99 to ").partition("ms")[0])
     assert not design(asked(least), get_engine(engine)).unserved
     assert design(asked(least - 1), get_engine(engine)).unserved
+
+
+SESSIONS = """
+Session:
+  count: 10M
+  fields:
+    id: uuid, key
+    user: uuid, distinct 6M
+    seen: timestamp, now
+    data: json(1900), max 16000
+"""
+
+
+def log_out() -> Model:
+    patterns = """
+    session: { find: Session, where: "id = :i", rate: 10/s }
+    of_user: { find: Session, where: "user = :u", select: [id], rate: 1/s }
+    """
+    writes = """
+    log_in: { create: Session, rate: 10/s }
+    touch: { update: Session, set: { seen: now }, where: "id = :i", rate: 10/day }
+    out: { delete: Session, where: "user = :u", rows: 1.7, rate: 1/s }
+    """
+    return model_of(SESSIONS, patterns, writes)
+
+
+def test_a_rare_write_that_has_to_find_its_rows_as_they_are_is_told_what_that_costs() -> None:
+    """Only a second item of each row tells who has sessions at that moment, so that logins are transactions."""
+    found = design(log_out(), get_engine("dynamodb"))
+    (note,) = [one for one in found.findings if one.path.startswith("writes")]
+    assert note.path == "writes.out"
+    assert "find their keys by a pattern, which may be a moment behind, and delete each row by its key" in note.fix
+    asked_first = model_of(
+        SESSIONS,
+        """
+        session: { find: Session, where: "id = :i", rate: 10/s }
+        of_user: { find: Session, where: "user = :u", select: [id], rate: 1/s }
+        leaving: { find: Session, where: "user = :u", select: [id], rows: 1.7, rate: 1/s }
+        """,
+        """
+        log_in: { create: Session, rate: 10/s }
+        touch: { update: Session, set: { seen: now }, where: "id = :i", rate: 10/day }
+        out: { delete: Session, where: "id = :i", rate: 1.7/s }
+        """,
+    )
+    cheaper = design(asked_first, get_engine("dynamodb"))
+    assert note.evidence["would_cost"] == pytest.approx(cheaper.objective.value - cheaper.objective.carrying)
+    assert not [one for one in cheaper.findings if one.path.startswith("writes")]
+
+
+def test_where_every_index_is_up_to_date_there_is_nothing_to_tell() -> None:
+    assert not [one for one in design(log_out(), get_engine("mongodb")).findings if one.path == "writes.out"]

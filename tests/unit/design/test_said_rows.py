@@ -70,3 +70,13 @@ def test_the_starter_says_what_its_counts_imply() -> None:
     for pattern in model.patterns.values():
         if pattern.rows is not None:
             assert Statistics(model).matched(pattern.entity, pattern.where) == pytest.approx(pattern.rows)
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+@pytest.mark.parametrize("rows", [5.0, 1000.0])
+def test_a_write_finds_as_many_rows_as_it_says(engine: str, rows: float) -> None:
+    where = 'where: "topic = :topic and made_at between :a and :b"'
+    drop = f"drop: {{ delete: Note, {where}, rows: {rows}, rate: 10/s }}"
+    model = parse_model(NOTES.replace("writes:\n", f"writes:\n  {drop}\n"))
+    (found,) = [step for step in design(model, get_engine(engine)).writes["drop"].steps if "rows" in step][:1]
+    assert found["rows"] == pytest.approx(rows)
