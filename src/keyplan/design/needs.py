@@ -332,6 +332,10 @@ def intersected(model: Model, need: Need) -> Iterator[tuple[dict[str, Need], Nee
     """
     if need.fold is not None or any(isinstance(operand, Outer) for c in need.given for operand in c.operands):
         return
+    fixed = {c.path.column for c in need.given if c.op == "=" and not c.path.roles and c.cut is None}
+    here = model.entities[need.entity]
+    if any(set(columns) <= fixed for columns in (here.key, *here.unique)):
+        return  # whatever refuses a second such row finds the one
     own = tuple(c for c in need.given if not model.is_many(need.entity, c.path.roles))
     asked = {*need.wants, *(str(path) for c in own for path in (c.path, *c.also))}
     whole = replace(row_by_key(model, need.entity, asked, strong=need.strong), trees=need.trees)
