@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations, permutations
 
-from keyplan.design.candidates import Candidates, Shape
+from keyplan.design.keys import Keys, Shape
 from keyplan.design.match import RANGES
 from keyplan.design.needs import Need
 from keyplan.model.pattern import Condition
@@ -20,15 +20,15 @@ class TooManyKeysError(Exception):
     """More keys than a test can afford."""
 
 
-class EveryKey(Candidates):
+class EveryKey(Keys):
     """All subsets and permutations instead of closed sets and chains."""
 
     most_parts = 4
     most_shapes = 150
 
-    def _shapes(self, entity: str, needs: list[Need]) -> list[Shape]:
+    def shapes(self, entity: str, needs: list[Need]) -> list[Shape]:
         # The designer's own family comes first, so that this one can never be worse.
-        shapes = {(s.partition, s.sort, s.where): s for s in super()._shapes(entity, needs)}
+        shapes = {(s.partition, s.sort, s.where): s for s in super().shapes(entity, needs)}
         parts = list(dict.fromkeys(part for need in needs for part in self._mentioned(need)))
         if len(parts) > self.most_parts:
             raise TooManyKeysError
@@ -49,7 +49,7 @@ class EveryKey(Candidates):
     def _mentioned(self, need: Need) -> Iterator[Part]:
         model, entity = self.model, need.entity
         for condition in need.given:
-            part = self._part_of(entity, condition)
+            part = self.part_of(entity, condition)
             if part is not None:
                 yield part
             elif condition.op in RANGES and not model.is_many(entity, condition.path.roles):
@@ -65,7 +65,7 @@ class EveryKey(Candidates):
         """Every choice of the literal conditions of one need."""
         found: dict[tuple[Condition, ...], None] = {(): None}
         for need in needs:
-            for literal in self._sparse(entity, need):
+            for literal in self.sparse(entity, need):
                 for size in range(len(literal) + 1):
                     found |= dict.fromkeys(combinations(literal, size))
         return list(found)

@@ -202,3 +202,17 @@ def test_no_index_repeats_the_key_of_the_rows(engine: str, ttl: str) -> None:
     found = design(model, get_engine(engine))
     keys = [[part.path for part in view.parts] for view in found.views.values() if not view.measures]
     assert keys.count(["sensor", "n"]) == 1
+
+
+def test_what_is_unique_only_together_is_not_looked_for_apart() -> None:
+    """Every workspace may have a channel of the same name: nothing is kept by the name alone."""
+    channels = """
+    Channel:
+      count: 1M
+      unique: [[workspace, name]]
+      fields: { channel_id: "uuid, key", workspace: "uuid, distinct 50k", name: string(16), topic: string(80) }
+    """
+    pattern = 'p: { find: Channel, where: "workspace = :w and name = :n", rate: 20/s }'
+    model = model_of(channels, pattern, "add: { create: Channel, rate: 1/s }")
+    for engine, kind in (("dynamodb", "gsi"), ("mongodb", "index")):
+        assert not any(key.startswith("name") for key in keys(model, "Channel", engine, kind))

@@ -15,6 +15,7 @@ from hypothesis import event, given
 
 from keyplan.design.build import Built, build_problem
 from keyplan.design.candidates import Candidates
+from keyplan.design.keys import Keys
 from keyplan.design.solve import solve
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.model.model import Model
@@ -28,12 +29,12 @@ MOST_LOST = 0.05
 @contextmanager
 def every_key() -> Iterator[None]:
     """Problems built in here have every key as a candidate."""
-    module = sys.modules[build_problem.__module__]
-    module.Candidates = EveryKey  # type: ignore[attr-defined]
+    module = sys.modules[Candidates.__module__]
+    module.Keys = EveryKey  # type: ignore[attr-defined]
     try:
         yield
     finally:
-        module.Candidates = Candidates  # type: ignore[attr-defined]
+        module.Keys = Keys  # type: ignore[attr-defined]
 
 
 def loss(model: Model, engine: str) -> float | None:
