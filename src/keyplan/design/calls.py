@@ -7,26 +7,25 @@ looked for before the write and once more behind it, and what does not fit into 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import ceil
 
 from keyplan.design.computed import computed_of
+from keyplan.design.kept import Kept, kept_entries
 from keyplan.design.needs import Need, dangling, dependents, is_generated, whole_row
 from keyplan.design.statistics import Statistics
 from keyplan.design.subsets import chance_of_refill, refill_need
 from keyplan.design.together import is_read_to_return, shares_in_transactions
-from keyplan.engines.base import Kind, composed_keys
+from keyplan.engines.base import Kind
 from keyplan.engines.upserts import is_told_apart, needs_row
 from keyplan.engines.work import CostModel
 from keyplan.model.entity import EXPIRES, Role
-from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import Path, term_paths
+from keyplan.model.model import Model
 from keyplan.model.write import Children, Write
 from keyplan.plan.dangling import dangling_role
 from keyplan.plan.steps import Figures
-from keyplan.plan.view import COPIES, Embed, View
+from keyplan.plan.view import View
 
 ROWS_AT_ONCE = 25
 """Rows of a wide update or delete that the store writes in the same rounds."""
@@ -34,35 +33,6 @@ ROWS_AT_ONCE = 25
 Chain = tuple[str, ...]
 Lookup = Callable[[Need, float], Figures]
 """What looking for so many keys at once takes."""
-
-
-@dataclass(frozen=True)
-class Kept:
-    """Entries of an entity's rows that the store keeps itself: a view, or an embed in one."""
-
-    entity: str
-    holds: frozenset[str]
-    decides: frozenset[str]
-    """Own columns, those of the entity's key left out, that decide under which keys a row stands."""
-    copies: tuple[Path, ...]
-    key_copies: bool
-    composed: tuple[frozenset[str], ...]
-    """Paths that each key is composed of under which the engine's own views over this one have the row."""
-    groups: bool
-    extended: bool
-    """Groups keep a minimum or maximum."""
-    recomputed: bool
-    """It is worked out anew when a row goes."""
-    unique: bool
-    many: float
-    """Entries per row: more than one where it is one for each of several values."""
-    subset: tuple[str, Embed] | None = None
-    """Only the first children of each row of an entity have an entry."""
-
-    @cached_property
-    def composing(self) -> frozenset[str]:
-        """Paths that the engine's own views over this one compose their keys of."""
-        return frozenset().union(*self.composed)
 
 
 @dataclass(frozen=True)
@@ -113,7 +83,7 @@ class WriteCalls:
         for view in named:
             # Rows that point at nothing come and go with what others read anyway.
             if not kinds[view.kind].kept_by_engine and dangling_role(model, view) is None:
-                for one in _kept(model, view, named, kinds):
+                for one in kept_entries(model, view, named, kinds):
                     self.kept[one.entity].append(one)
         self.feeds: dict[str, dict[tuple[str, Role], set[str]]] = {name: {} for name in model.entities}
         """Per entity: whose rows keep values that are computed of it, by which role, and the columns they depend on."""
@@ -482,43 +452,3 @@ class WriteCalls:
             path.roles != chain for _, (entity, chain) in pairs for one in self.kept[entity] for path in one.copies
         )
         return chunks, chunks if others else 0
-
-
-def _kept(model: Model, view: View, views: Sequence[View], kinds: Mapping[str, Kind]) -> Iterator[Kept]:
-    """A view that the store keeps, and its embeds, as their rows see them."""
-    embeds = [(embed.entity, embed.holds, _embed_key(model, view, embed), at) for at, embed in view.nested()]
-    parts = tuple(path for part in view.parts for path in (part.path, *part.also) if path)
-    for entity, holds, key, at in ((view.entity, view.holds, parts, ()), *embeds):
-        embed = view.embed_at(at)
-        here = model.entities[entity]
-        decides, terms = set(key), set()
-        if not at:
-            decides |= {str(path) for condition in view.where for path in (condition.path, *condition.also)}
-            terms = {str(path) for measure in view.measures for path in term_paths(measure.term)}
-        paths = [path_of(text, model, entity) for text in dict.fromkeys((*holds, *sorted(decides | terms)))]
-        copies = tuple(path for path in paths if path.roles)
-        many = 1.0
-        for part in view.parts if not at else ():
-            many *= part.ways if part.cut == COPIES else 1
-            if part.cut in ("each", "words"):
-                many *= 2.0
-        yield Kept(
-            entity,
-            frozenset(holds),
-            frozenset(text for text in decides | terms if text in here.columns and text not in here.key),
-            copies,
-            any(str(path) in decides | terms for path in copies),
-            composed_keys(views, kinds, view.name, entity),
-            bool(view.measures) and not at,
-            bool(view.extended) and not at,
-            bool(view.recomputed) and not at,
-            view.unique and not at,
-            many,
-            (view.entity, embed) if embed is not None and embed.limit is not None else None,
-        )
-
-
-def _embed_key(model: Model, view: View, embed: Embed) -> tuple[str, ...]:
-    """The paths that the rows of an embed stand under; those of a subset may be pointed at another parent."""
-    sort = tuple(part.path for part in embed.sort)
-    return sort if embed.limit is None else (*model.entities[view.entity].roles[embed.role].columns, *sort)
