@@ -122,3 +122,30 @@ def test_a_write_that_keeps_more_takes_longer(engine: str) -> None:
     )
     kept = design(model_of(entities, patterns, writes), get_engine(engine))
     assert kept.writes["sell"].figures.p99_ms > alone.writes["sell"].figures.p99_ms
+
+
+LEDGER = """
+Account: { count: 3M, fields: { account_id: "uuid, key" } }
+Entry:
+  count: 4G
+  fields:
+    entry_id: ulid, key
+    account: Account, as entries, skew zipf 0.7
+    amount: decimal(2)
+    at: timestamp, now
+"""
+
+
+@pytest.mark.parametrize(("p99", "notes"), [("", 1), (", p99: 50ms", 0)])
+def test_a_sum_that_is_slow_only_where_there_are_many_rows_is_told(p99: str, notes: int) -> None:
+    """The busiest account has thousands of times as many entries as the usual one."""
+    patterns = f"""
+    statement: {{ find: Entry, where: "account = :a and at between :x and :y", order: at, page: 50, rate: 300/s }}
+    turnover: {{ sum: Entry.amount, where: "account = :a and month(at) = :m", rate: 2/s{p99} }}
+    """
+    model = model_of(LEDGER, patterns, "book: { create: Entry, rate: 5M/day }")
+    found = design(model, get_engine("dynamodb"))
+    assert not found.unserved
+    told = [one for one in found.findings if "may be of far more rows than the usual" in one.message]
+    assert len(told) == notes
+    assert any(view.measures for view in found.views.values()) != bool(notes)
