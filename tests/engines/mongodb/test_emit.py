@@ -309,13 +309,14 @@ entities:
       status: enum(open 3%, wait 2%, done 95%), default open
       seen: int, default 0
       due: date, optional
+      queue: string(8), distinct 1k
   Part:
     count: 3M
     key: [ticket, line]
     fields: { ticket: "Ticket, as parts, max 20", line: int, stock: int }
 patterns:
   ticket: { find: Ticket, where: "ticket_id = :id", with: [parts, agent.name], rate: 1000/s }
-  mine: { find: Ticket, where: "agent = :a and status in ('open', 'wait')", order: seen desc, limit: 25, rate: 90/s }
+  mine: { find: Ticket, where: "agent = :a and queue in :queues[2]", order: seen desc, limit: 25, rate: 90/s }
 writes:
   open_ticket: { create: Ticket, with: [parts], rate: 1/s }
   solve: { update: Ticket, set: { status: done, due: null }, where: "ticket_id = :id", if: "status = 'open'" }
@@ -335,7 +336,7 @@ writes:
         ),
         ("open_ticket", "// with the document that is inserted: { parts: [{ line: :line, stock: :stock }] }"),
         ("solve", 'updateOne({ _id: :ticket_id, status: "open" }, { $set: { status: "done" }, $unset: { due: "" } })'),
-        ("mine", "// once for each value of status, merged in this order"),
+        ("mine", "// once for each value of queue, merged in this order"),
         ("mine", ".sort({ seen: -1, _id: -1 })"),
         ("look", "updateOne({ _id: :ticket_id }, { $inc: { seen: 1 } })"),
         ("assign", "{ $set: { agent: :agent, agent_name: :agent.name } })"),
