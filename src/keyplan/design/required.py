@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from keyplan.engines.base import Kind
 from keyplan.model.model import Model, path_of
@@ -32,11 +32,12 @@ def is_home(model: Model, kinds: Mapping[str, Kind], view: View) -> bool:
     return set(here.stored) <= set(view.holds) and set(here.key) <= paths
 
 
-def is_exact(model: Model, kinds: Mapping[str, Kind], view: View) -> bool:
-    """A self-kept view under exactly the entity's key: it can refuse a second row."""
+def is_exact(model: Model, kinds: Mapping[str, Kind], view: View, also: Collection[str] = ()) -> bool:
+    """A self-kept view under exactly the entity's key, and perhaps what else is always the same for the same key: it
+    can refuse a second row."""
     if kinds[view.kind].kept_by_engine or view.where or view.measures or view.unique:
         return False
-    return {part.path for part in view.parts} == set(model.entities[view.entity].key)
+    return {part.path for part in view.parts}.difference(also) == set(model.entities[view.entity].key)
 
 
 def homes_inside(model: Model, view: View) -> Iterator[str]:
@@ -76,11 +77,15 @@ def required_views(model: Model, kinds: Mapping[str, Kind], views: Mapping[str, 
         homes = [v.name for v in views.values() if v.entity == name and is_home(model, kinds, v)]
         homes += [v.name for v in views.values() if name in homes_inside(model, v)]
         required.append((home_of(name), homes))
-        if _needs_guard(model, name):
-            exact = [v.name for v in views.values() if v.entity == name and is_exact(model, kinds, v)]
+        created, upserted = _needs_guard(model, name), _is_upserted(model, name)
+        if created or upserted:
+            # Two upserts of one key would leave two rows where the rest of their home's key may differ.
+            also = set() if created else {c.name for c in entity.columns.values() if c.immutable} - {*entity.key}
+            able = [v for v in views.values() if v.entity == name and is_exact(model, kinds, v, also)]
+            exact = [v.name for v in able if is_exact(model, kinds, v) or is_home(model, kinds, v)]
             for view in views.values():
                 for embed in view.embeds:
-                    if embed.entity == name and embed.limit is None and _embed_is_exact(model, view, embed.role):
+                    if embed.entity == name and embed.limit is None and _embed_is_exact(model, view, embed.role, also):
                         exact.append(view.name)
             required.append((key_guard(name), exact))
         for columns in entity.unique:
@@ -93,11 +98,11 @@ def required_views(model: Model, kinds: Mapping[str, Kind], views: Mapping[str, 
     return required
 
 
-def _embed_is_exact(model: Model, view: View, role: str) -> bool:
+def _embed_is_exact(model: Model, view: View, role: str, also: Collection[str] = ()) -> bool:
     step = model.entities[view.entity].roles[role]
     embed = next(embed for embed in view.embeds if embed.role == role)
     parts = {*step.columns, *(part.path for part in embed.sort)}
-    return parts == set(model.entities[step.entity].key)
+    return parts.difference(also) == set(model.entities[step.entity].key)
 
 
 def _needs_guard(model: Model, entity: str) -> bool:
@@ -108,6 +113,11 @@ def _needs_guard(model: Model, entity: str) -> bool:
         return False
     creates = [write for write in model.writes.values() if write.kind == "create"]
     return any(entity in _written(model, write.entity, write.children) for write in creates)
+
+
+def _is_upserted(model: Model, entity: str) -> bool:
+    upserts = [write for write in model.writes.values() if write.kind in ("upsert", "change")]
+    return any(entity in _written(model, write.entity, write.children) for write in upserts)
 
 
 def _written(model: Model, entity: str, children: Children) -> set[str]:

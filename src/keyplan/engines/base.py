@@ -35,6 +35,7 @@ Request = Any
 Reply = Any
 """What the port answers, or an EngineError in its place, so that half a round survives."""
 Row = dict[str, Any]
+Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -144,12 +145,13 @@ class Codec(ABC):
         """One request that does all of these atomically or none, as `write` does; refusals need not say which."""
         return self.write([*(edit for some in puts for edit in some.edits()), *edits])
 
-    def go_on(self, request: Request, then: Then) -> Request:
+    def go_on(self, request: Request, then: Then, apart: Sequence[tuple[str, Key]] = ()) -> Request:
         """The same write, which is not done before what `then` makes has run to its end (`goes_on`).
 
         Its reads and writes are part of the same atomic step: they see what the write itself did, and nothing that
         others do meanwhile. Whoever writes an entry that the write has edited, or checked, comes before all of it or
-        after. An error of ours that it raises is the reply, and nothing is done.
+        after, and so does whoever names one of the same rows, by entity and key, to be kept `apart` from others. An
+        error of ours that it raises is the reply, and nothing is done.
         """
         raise UnsupportedError("this engine's writes cannot go on reading")
 

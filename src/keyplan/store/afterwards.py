@@ -15,7 +15,7 @@ from keyplan.engines.base import Codec, Pause, Proc, Request
 from keyplan.errors import ConflictError
 from keyplan.model.model import Model
 from keyplan.plan.edits import Edit
-from keyplan.store.changes import Batch, ChangedMeanwhileError, RowChange, differing_columns, merged
+from keyplan.store.changes import Batch, ChangedMeanwhileError, Name, RowChange, differing_columns, merged
 from keyplan.store.intents import Intents
 from keyplan.store.mutate import Mutator
 from keyplan.store.pump import Tally, counted
@@ -54,20 +54,31 @@ class Afterwards:
             tally.rounds = tally.requests = 0
             return counted(self.within(batch, now), tally)
 
-        is_needed = self.codec.goes_on and (batch.doubtful or self.watched(batch))
-        return self.codec.go_on(request, then) if is_needed else request
-
-    def is_late(self, batch: Batch) -> bool:
-        """Whether it is left to do when the write is done: always where writes cannot go on.
-
-        Where they can, only for a new row whose absence others could not check, because no entry is named by its key.
-        """
         if not self.codec.goes_on:
-            return True
-        return any(change.old is None and self.mutator.places.exact(change.entity) is None for change in batch.changes)
+            return request
+        apart = [*batch.unchecked, *self.unguarded(batch)]
+        is_needed = batch.doubtful or apart or self.watched(batch)
+        return self.codec.go_on(request, then, apart) if is_needed else request
+
+    def unguarded(self, batch: Batch) -> list[Name]:
+        """The new rows of which others could not check that there was none, because no entry is named by their key."""
+        return [
+            (change.entity, change.key)
+            for change in batch.changes
+            if change.old is None
+            and change.expect == "absent"
+            and not change.is_new
+            and self.mutator.places.exact(change.entity) is None
+        ]
 
     def within(self, batch: Batch, now: datetime) -> Proc[None]:
         """What is left to do, as part of the write: nobody who could be in the way is at work meanwhile."""
+        seen = (yield from self.reader.by_key(batch.unchecked, now)) if batch.unchecked else {}
+        if any(row is not None for row in seen.values()):
+            raise ChangedMeanwhileError("others keep changing the same rows; try again")
+        for name in self.unguarded(batch):
+            if (yield from self.reader.has_several(*name, now)):
+                raise ChangedMeanwhileError("others keep changing the same rows; try again")
         watched = self.watched(batch)
         late = (yield from self.late(batch, watched, now)) if watched else []
         if late:
@@ -127,6 +138,20 @@ class Afterwards:
             if not isinstance(reply, ConflictError):
                 raise reply
             yield Pause(random.random() * 0.02)
+
+    def notice(self, batch: Batch, now: datetime) -> Proc[None]:
+        """Rows that were not there, which the write could not test, and have come meanwhile: what it wrote is brought
+        up to date. Whoever made them looks behind that for what points at them, so that one of both finds the other."""
+        if not batch.unchecked:
+            return
+        rows = yield from self.reader.by_key(batch.unchecked, now)
+        label = batch.changes[0].label if batch.changes else ""
+        come = [RowChange(*name, None, row, label, expect="absent") for name, row in rows.items() if row is not None]
+        if not come:
+            return
+        yield from self.catch_up(Batch([], come, {}), now)
+        doubtful = [(kept, change.key) for change in come for kept in self.mutator.places.kept[change.entity]]
+        yield from self.look_again(Batch([], come, {}, doubtful), now)
 
     def look_again(self, batch: Batch, now: datetime) -> Proc[None]:
         """Computed values that were found by reading rows: one may have come or gone while that was done."""

@@ -17,6 +17,8 @@ Entry = tuple[str, tuple[str, ...], Key]
 """A view, a place in it, and a key there."""
 Source = tuple[str, Key, Row | None]
 """A row of an entity, as it was when values were copied from it."""
+Name = tuple[str, Key]
+"""A row by its entity and key, whether it is there or not."""
 
 
 class ChangedMeanwhileError(ConflictError):
@@ -70,6 +72,8 @@ class Batch:
     """Computed values that were found by reading the rows they are made of: to be looked at again afterwards."""
     sources: dict[Entry, Source] = field(default_factory=dict)
     """By the entry that is checked: the row that values are copied from."""
+    unchecked: list[Name] = field(default_factory=list)
+    """Rows that were not there, which the write cannot test, because nothing stands under their keys alone."""
 
 
 @dataclass
@@ -93,6 +97,7 @@ class Work:
     groups: dict[tuple[str, Key], Turnover] = field(default_factory=dict)
     """Per view and key of a group with minima or maxima: what comes to it and goes."""
     sources: dict[Entry, Source] = field(default_factory=dict)
+    unchecked: list[Name] = field(default_factory=list)
 
     def check_sources(
         self, places: Places, copies: Iterable[Path], entity: str, row: Row, new: bool, number: int
@@ -130,6 +135,7 @@ class Work:
         """Checks that there still is no such row."""
         exact = places.exact(target)
         if exact is None:
+            self.unchecked.append((target, key))
             return
         named = dict(zip(self.world.model.entities[target].key, key, strict=True))
         at = exact.key.of(named)[0]

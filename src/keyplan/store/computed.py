@@ -46,6 +46,8 @@ class Derived:
     checks: list[Edit] = field(default_factory=list)
     doubtful: list[tuple[Kept, Key]] = field(default_factory=list)
     """Values that were found by reading children, and are looked at again afterwards."""
+    unchecked: list[tuple[str, Key]] = field(default_factory=list)
+    """Parents that were not there, which cannot be checked."""
 
 
 class ComputedColumns:
@@ -80,8 +82,10 @@ class ComputedColumns:
             change = by_row.get(place)
             if change is not None:
                 self.uncover(change, row)
+            elif row is None and self.places.exact(place[0]) is None:
+                found.unchecked.append(place)
             elif row is None:
-                found.checks += self.absent(place, now)
+                found.checks.append(self.absent(place, now))
             else:
                 by_row[place] = RowChange(*place, row, dict(row), label, expect="present", derived=True)
                 found.changes.append(by_row[place])
@@ -131,14 +135,13 @@ class ComputedColumns:
                 raise RangeError(f"{change.label}: {error}; nothing was written") from None
             change.new = {**row, **change.sets, **sums}
 
-    def absent(self, place: tuple[str, Key], now: datetime) -> list[Edit]:
+    def absent(self, place: tuple[str, Key], now: datetime) -> Edit:
         """A check that a parent which was not there is still not there."""
         entity, key = place
         exact = self.places.exact(entity)
-        if exact is None:
-            return []
+        assert exact is not None
         named = dict(zip(self.model.entities[entity].key, key, strict=True))
-        return [Edit(exact.view.name, "check", exact.key.of(named)[0], exact.at, expect="absent", alive_at=now)]
+        return Edit(exact.view.name, "check", exact.key.of(named)[0], exact.at, expect="absent", alive_at=now)
 
     def settled(self, change: RowChange, kept: Kept, balance: Balance | None) -> Any:
         """One computed value of a row that changes; unknown if all children have to be looked at."""

@@ -19,7 +19,7 @@ from keyplan.plan.edits import Edit, Puts, Test
 from keyplan.plan.steps import Search
 from keyplan.plan.terms import plus
 from keyplan.plan.view import COUNT
-from keyplan.store.changes import Batch, RowChange, Work, merged
+from keyplan.store.changes import Batch, Name, RowChange, Work, merged
 from keyplan.store.mutate import Mutator
 from keyplan.store.places import Place
 from keyplan.store.rows import Key, Row, World
@@ -49,8 +49,9 @@ class FreshRows:
             for depth in range(len(roles))
         )
 
-    def request(self, rows: Sequence[Row], world: World) -> Proc[Request]:
-        """The request that puts these rows, all of which have to be new."""
+    def request(self, rows: Sequence[Row], world: World) -> Proc[tuple[Request, list[Name]]]:
+        """The request that puts these rows, all of which have to be new; and the rows that were seen not to be there,
+        which it cannot test."""
         sources = [self.sources(roles, paths, rows) for roles, paths in self.copies.items()]
         if self.copies_itself:
             for row in rows:
@@ -70,7 +71,8 @@ class FreshRows:
         checks = Work(world)
         for some in sources:
             some.check(checks)
-        return self.codec.write_many(puts, [*work.edits, *merged(checks.edits, {})])
+        request = self.codec.write_many(puts, [*work.edits, *merged(checks.edits, {})])
+        return request, list(dict.fromkeys(checks.unchecked))
 
     def clash(self, rows: Sequence[Row]) -> bool:
         """Whether two of the rows want the same unique values, be it that the first has expired already."""

@@ -307,16 +307,23 @@ def _create(loading: Loading, entity: str, rows: list[Row], now: datetime) -> Pr
     following = yield from fresh.followers(rows, label, world)
     if following:
         return False
-    request = yield from fresh.request(rows, world)
-    if core.codec.goes_on and fresh.watches:
-        request = core.codec.go_on(request, lambda: fresh.catch_up(rows, label, now, core.writer.afterwards.within))
+    request, unchecked = yield from fresh.request(rows, world)
+    afterwards, seen = core.writer.afterwards, Batch([], [], {}, unchecked=unchecked)
+
+    def then() -> Proc[None]:
+        yield from afterwards.within(seen, now)
+        yield from fresh.catch_up(rows, label, now, afterwards.within)
+
+    if core.codec.goes_on and (fresh.watches or unchecked):
+        request = core.codec.go_on(request, then, unchecked)
     (reply,) = yield [request]
     if isinstance(reply, ConflictError | RangeError | UncertainError):
         return False  # upserts find out what is there, may be done twice, and say which row is to blame
     if isinstance(reply, Exception):
         raise reply if str(reply).startswith(label) else type(reply)(f"{label}: {reply}")
-    if core.writer.afterwards.is_late(Batch([], fresh.changes(rows, label), {})):
-        yield from fresh.catch_up(rows, label, now, core.writer.afterwards.catch_up)
+    if not core.codec.goes_on:
+        yield from fresh.catch_up(rows, label, now, afterwards.catch_up)
+        yield from afterwards.notice(seen, now)
     return True
 
 

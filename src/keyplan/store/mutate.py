@@ -125,7 +125,7 @@ class Mutator:
             if self.copies_needed(place, change) and (new or not (place.measures or place.dangling))
             for path in place.copies
         )
-        work = Work(world, list(derived.checks))
+        work = Work(world, list(derived.checks), unchecked=list(derived.unchecked))
         for number, change in enumerate(changes):
             self.edit_row(work, number, change)
         yield from self.groups.turn_over(work)
@@ -136,7 +136,7 @@ class Mutator:
             raise type(error)(f"{changes[0].label}: {error}") from None
         edits = yield from self.groups.extended(edits)
         homes = {edit.row: number for number, edit in enumerate(edits) if edit.returning}
-        return Batch(edits, changes, homes, derived.doubtful, work.sources)
+        return Batch(edits, changes, homes, derived.doubtful, work.sources, list(dict.fromkeys(work.unchecked)))
 
     def derived(self, changes: list[RowChange], now: datetime) -> Proc[Derived]:
         """What follows for computed columns that homes hold."""

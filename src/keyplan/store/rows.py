@@ -50,14 +50,23 @@ class RowReader:
         }
 
     def _rows(self, entity: str, keys: Sequence[Key], now: datetime) -> Proc[list[Row | None]]:
+        runner, lists = yield from self._found(entity, keys, now)
+        found = yield from self._whole(entity, runner, [rows[:1] for rows in lists])
+        return [rows[0] if rows else None for rows in found]
+
+    def has_several(self, entity: str, key: Key, now: datetime) -> Proc[bool]:
+        """Whether more than one row stands under a key, which a home under more than that key does not refuse."""
+        _, (rows,) = yield from self._found(entity, [key], now)
+        return len(rows) > 1
+
+    def _found(self, entity: str, keys: Sequence[Key], now: datetime) -> Proc[tuple[Runner, list[list[Row]]]]:
         runner = self._by_key.get(entity)
         if runner is None:
             runner = self._by_key[entity] = self.executor.compile(self._marking(entity, self.design.rows[entity]))
         columns = self.model.entities[entity].key
         outers = [dict(zip(columns, key, strict=True)) for key in keys]
         lists = yield from runner.many(Call({}, now, strong=True), outers)
-        found = yield from self._whole(entity, runner, [rows[:1] for rows in lists])
-        return [rows[0] if rows else None for rows in found]
+        return runner, lists
 
     def _marking(self, entity: str, node: Node) -> Node:
         """The plan, taking along what rows are counted under where it reads the home anyway."""

@@ -305,13 +305,14 @@ class Writer:
                 done = {(change.entity, change.key) for change in batch.changes}
                 for change in late if not pending else ():
                     yield from self.intents.finish(change, now, done)
-                is_late = self.afterwards.is_late(batch)
+                is_late = not self.codec.goes_on
                 if not pending and is_late:
                     yield from self.afterwards.catch_up(batch, now, late)
                 if copied is not None:
                     yield from self.intents.copies.confirm(copied, now)
                 if is_late:
                     yield from self.afterwards.look_again(batch, now)
+                    yield from self.afterwards.notice(batch, now)
                 return rows
             if isinstance(reply, UncertainError):
                 if attempt >= UNCERTAIN_ATTEMPTS or not all(job.repeatable for job in jobs):

@@ -22,6 +22,7 @@ from keyplan.errors import ConflictError, ThrottledError
 from keyplan.store.pump import run
 from keyplan.store.store import Store
 from tests.engines.harness import Harness
+from tests.faults import test_unguarded as unguarded
 from tests.faults.test_cut_off import call, do, made_on, rows
 
 OPERATIONS = (2, 3, 5, 7, 9)
@@ -100,3 +101,30 @@ def test_whoever_begins_to_copy_within_a_transaction_is_seen_or_meets_it(stores:
     assert played > len(PAIRS) * len(OPERATIONS) / 2
     found = store.verify()
     assert found.ok, found.problems
+
+
+UNGUARDED = [("save", "add"), ("add", "save"), ("move", "save"), ("save", "drop")]
+
+
+@pytest.mark.timeout(120)
+def test_rows_that_nothing_stands_for_under_their_key_alone_meet_as_well(mongodb: Harness) -> None:
+    """One makes a row that the other one sees not to be there: neither sees the other's transaction."""
+    model, design = unguarded.made_on(mongodb)
+    url = mongodb.url()
+    keyplan.apply(model, url, design=design)
+    with keyplan.open(model, url, design=design) as store, keyplan.open(model, url, design=design) as other:
+        port: Any = store._port
+        number = played = 0
+        for name, meanwhile in UNGUARDED:
+            for at in (1, 3, 5, 7, 9):
+                number += 10
+                store.load(unguarded.first(number))
+                between = unguarded.WRITES[meanwhile](number)
+                held = HeldUp(port, at, lambda between=between: once(other, *between))  # type: ignore[misc]
+                store._port = held  # type: ignore[assignment]
+                do(store, *unguarded.WRITES[name](number))
+                store._port = port
+                played += held.meanwhile is None
+        assert played > len(UNGUARDED) * 5 / 2
+        found = store.verify()
+        assert found.ok, found.problems

@@ -198,6 +198,7 @@ def _transaction(link: Link, request: WriteRequest) -> Calls:
     session = yield lambda: link.session()
     try:
         yield lambda: session.start_transaction(ReadConcern("snapshot"), link.concern, ReadPreference.PRIMARY)
+        yield from _together(link, request.apart, session)
         replies = yield from _together(link, request.steps, session)
         if request.then is not None:
             yield from _going_on(link, request.then(), session)

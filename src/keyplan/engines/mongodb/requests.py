@@ -9,7 +9,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keyplan.engines.base import Answer, Ask, Codec, Direct, Proc, Reader, Reply, Request, Row, Sighting, Span, Then
+from keyplan.engines.base import (
+    Answer,
+    Ask,
+    Codec,
+    Direct,
+    Key,
+    Proc,
+    Reader,
+    Reply,
+    Request,
+    Row,
+    Sighting,
+    Span,
+    Then,
+)
 from keyplan.engines.mongodb.elements import ElementReader
 from keyplan.engines.mongodb.embedded import EmbeddedReader
 from keyplan.engines.mongodb.family_reads import FamilyReader
@@ -276,8 +290,9 @@ class MongoCodec(Codec):
     def write(self, edits: Sequence[Edit]) -> Request:
         return self._writer.write(edits)
 
-    def go_on(self, request: Request, then: Then) -> Request:
+    def go_on(self, request: Request, then: Then, apart: Sequence[tuple[str, Key]] = ()) -> Request:
         request.then = then
+        request.apart = [self._writer.apart(*name) for name in apart]
         return request
 
     def wrote(self, request: Request, reply: Reply) -> list[Row | None]:

@@ -56,6 +56,8 @@ class WriteRequest:
     """Documents that were thought to be new may be there already."""
     then: Then | None = None
     """What is done behind the steps, before the commit."""
+    apart: list[Step] = field(default_factory=list)
+    """What makes it meet with others that name the same rows, in a transaction."""
 
     @property
     def is_transaction(self) -> bool:
@@ -64,7 +66,7 @@ class WriteRequest:
     def again(self) -> WriteRequest:
         """The same, for documents that are there already."""
         made = self.writer.compose(self.edits, careful=True)
-        made.then = self.then
+        made.then, made.apart = self.then, self.apart
         return made
 
     def refusal(self, step: Step, document: Document | None) -> KeyplanError | None:
@@ -162,6 +164,11 @@ class Writer:
             # A row that moves to another `_id` goes before it comes, or a unique index would have it twice.
             steps.sort(key=lambda step: step.kind != "delete")
         return WriteRequest(edits, places, steps, self, careful)
+
+    def apart(self, entity: str, key: Sequence[Any]) -> Step:
+        """A document that comes and goes within a transaction, so that it meets with all that name the same row."""
+        collection = next(place.collection for place in self._places.values() if place.entity == entity)
+        return Step(collection, {"apart": entity, "key": repr(tuple(key))}, (), "absent")
 
     def entry(self, place: Place, edit: Edit, document: Document | None) -> Row | None:
         """The entry that an edit speaks of, in a document."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from keyplan.engines.base import Answer, Ask, Codec, Direct, Reader, Reply, Request, Row, Span, Then
+from keyplan.engines.base import Answer, Ask, Codec, Direct, Key, Reader, Reply, Request, Row, Span, Then
 from keyplan.engines.sqlite import sql
 from keyplan.engines.sqlite.layout import Index, KeyPart, Table, layout, select_list
 from keyplan.engines.sqlite.limits import BATCH, BULK_ROWS, CHUNK, PARAMETERS
@@ -293,8 +293,8 @@ class SqliteCodec(Codec):
     def write_many(self, puts: Sequence[Puts], edits: Sequence[Edit]) -> Request:
         return self._writer.write_many(puts, edits)
 
-    def go_on(self, request: Request, then: Then) -> Request:
-        request.then = then
+    def go_on(self, request: Request, then: Then, apart: Sequence[tuple[str, Key]] = ()) -> Request:
+        request.then = then  # there is one writer at a time
         return request
 
     def wrote(self, request: Request, reply: Reply) -> list[Row | None]:
