@@ -49,7 +49,8 @@ def test_version(keyplan: Keyplan) -> None:
 
 
 def test_unknown_command(keyplan: Keyplan) -> None:
-    assert_fails(keyplan("desing"), "keyplan: no command 'desing'; did you mean 'design'?; see 'keyplan --help'")
+    assert_fails(keyplan("desing"), "keyplan: no command 'desing'; did you mean 'design'?")
+    assert_fails(keyplan("zzz"), "keyplan: no command 'zzz'; see 'keyplan --help'")
 
 
 def test_unknown_option(keyplan: Keyplan) -> None:

@@ -387,7 +387,7 @@ def test_an_interrupted_load_goes_on(keyplan: Keyplan, monkeypatch: pytest.Monke
         ("sqlite:nosuch/shop.db", "nosuch/shop.db: …"),
         ("sqlite:shop.yaml", "shop.yaml: is not an SQLite database; …"),
         ("nosuch:shop", "no engine for 'nosuch:'; …"),
-        ("sqlit:shop.db", "no engine for 'sqlit:'; did you mean 'sqlite'?; URLs begin with …"),
+        ("sqlit:shop.db", "no engine for 'sqlit:'; did you mean 'sqlite'?"),
         ("shop.db", "'shop.db' is no URL; say which engine it is on, as in sqlite:shop.db"),
     ],
 )

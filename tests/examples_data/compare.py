@@ -52,8 +52,16 @@ def difference(pattern: Pattern, expected: Any, found: Any) -> str | None:
 
 
 def _text(row: dict[str, Any]) -> str:
-    """A row as text, whatever the order of its columns: equal for equal rows."""
-    return repr(sorted(row.items(), key=lambda item: item[0]))
+    """A row as text, whatever the order of its columns and of the elements of its sets: equal for equal rows."""
+    return repr(_in_order(row))
+
+
+def _in_order(value: Any) -> Any:
+    if isinstance(value, dict):
+        return [(name, _in_order(value[name])) for name in sorted(value)]
+    if isinstance(value, set | frozenset):
+        return sorted(map(repr, value))
+    return [_in_order(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def first_difference(expected: Any, found: Any, place: str = "") -> str | None:

@@ -55,8 +55,8 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            hint = keyplan.errors.nearest(args[0], list(COMMANDS))
-            raise click.UsageError(f"no command '{args[0]}'{hint}; see 'keyplan --help'")
+            hint = keyplan.errors.nearest(args[0], list(COMMANDS)) or "; see 'keyplan --help'"
+            raise click.UsageError(f"no command '{args[0]}'{hint}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -24,8 +24,7 @@ def emit(model: Model, design: Design, to: str) -> Mapping[str, str]:
         return engine.emit(model, design, to)
     if to not in SHARED:
         known = (*engine.formats, *SHARED)
-        raise UnsupportedError(
-            f"{design.engine}: no format '{to}'{nearest(to, known)}; there are {', '.join(sorted(known))}"
-        )
+        hint = nearest(to, known) or f"; there are {', '.join(sorted(known))}"
+        raise UnsupportedError(f"{design.engine}: no format '{to}'{hint}")
     files: Mapping[str, str] = import_module(SHARED[to]).write(model, design)
     return files

@@ -21,8 +21,8 @@ def engine_names() -> tuple[str, ...]:
 def get_engine(name: str) -> Engine:
     """The engine of that name; its driver is not imported yet."""
     if name not in BUILTIN:
-        known = ", ".join(BUILTIN)
-        raise UnknownEngineError(f"no engine '{name}'{nearest(name, BUILTIN)}; there are {known}")
+        hint = nearest(name, BUILTIN) or f"; there are {', '.join(BUILTIN)}"
+        raise UnknownEngineError(f"no engine '{name}'{hint}")
     engine: Engine = import_module(f"keyplan.engines.{name}").ENGINE
     return engine
 
@@ -40,5 +40,5 @@ def engine_for_url(url: str) -> Engine:
         engine = get_engine(name)
         if scheme in engine.schemes:
             return engine
-    known = ", ".join(BUILTIN)
-    raise UnknownEngineError(f"no engine for '{scheme}:'{nearest(scheme, BUILTIN)}; URLs begin with one of {known}")
+    hint = nearest(scheme, BUILTIN) or f"; URLs begin with one of {', '.join(BUILTIN)}"
+    raise UnknownEngineError(f"no engine for '{scheme}:'{hint}")

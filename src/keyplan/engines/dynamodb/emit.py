@@ -34,7 +34,8 @@ def emit(model: Model, design: Design, to: str) -> Mapping[str, str]:
         "workbench": workbench,
     }
     if to not in writers:
-        raise UnsupportedError(f"dynamodb has no format '{to}'{nearest(to, list(writers))}; there are {_list(writers)}")
+        hint = nearest(to, list(writers)) or f"; there are {_list(writers)}"
+        raise UnsupportedError(f"dynamodb has no format '{to}'{hint}")
     return writers[to](model, design)
 
 

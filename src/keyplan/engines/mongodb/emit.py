@@ -35,7 +35,8 @@ def emit(model: Model, design: Design, to: str) -> Mapping[str, str]:
         return {f"{model.name}.{name}.schema.json": text for name, text in _schemas(model, design).items()}
     if to == "pipelines":
         return {f"{model.name}.pipelines.js": _pipelines(model, design)}
-    raise UnsupportedError(f"mongodb has no format '{to}'{nearest(to, FORMATS)}; there are {', '.join(FORMATS)}")
+    hint = nearest(to, FORMATS) or f"; there are {', '.join(FORMATS)}"
+    raise UnsupportedError(f"mongodb has no format '{to}'{hint}")
 
 
 def creations(place: Place) -> tuple[Document, list[tuple[Document, Document]]]:

@@ -16,7 +16,8 @@ FORMATS = ("sql",)
 def emit(model: Model, design: Design, to: str) -> Mapping[str, str]:
     """`sql`: CREATE TABLE and CREATE INDEX statements, each with what it is for."""
     if to not in FORMATS:
-        raise UnsupportedError(f"sqlite has no format '{to}'{nearest(to, FORMATS)}; there is {', '.join(FORMATS)}")
+        hint = nearest(to, FORMATS) or f"; there is {', '.join(FORMATS)}"
+        raise UnsupportedError(f"sqlite has no format '{to}'{hint}")
     places = layout(model, design)
     blocks = [f"-- {model.name} on SQLite, designed by keyplan. Needs SQLite 3.37.\nPRAGMA journal_mode = WAL;"]
     for name, table in places.tables.items():
