@@ -52,7 +52,13 @@ ROUNDS = range(5)
 
 
 @pytest.mark.parametrize(
-    "extras", [Extras(moves=True), Extras(moves=True, computed=True), Extras(computed=True)], ids=str
+    "extras",
+    [
+        pytest.param(Extras(moves=True), marks=pytest.mark.thorough),
+        Extras(moves=True, computed=True),
+        pytest.param(Extras(computed=True), marks=pytest.mark.thorough),
+    ],
+    ids=str,
 )
 @pytest.mark.parametrize(("one", "two"), [pair for pair in product(WRITES, repeat=2) if pair != ("fill", "fill")])
 def test_two_writes_of_a_row_are_both_in_every_view(extras: Extras, one: str, two: str) -> None:

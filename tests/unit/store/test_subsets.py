@@ -42,7 +42,7 @@ def another(port: MemoryPort, clock: Clock) -> Store:
 
 
 @pytest.mark.parametrize("extras", list(EXTRAS))
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(1, 6))])
 def test_posts_keep_their_best_comments(extras: str, seed: int) -> None:
     found, port = pair(extras)
     kept = set()
