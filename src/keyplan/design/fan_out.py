@@ -56,7 +56,8 @@ class FanOut(Keeping):
             most = self._most_followers(effect, view.entity, chain) * (2 if work.moves else 1)
             cost = self.costs.touch(work) if touched else Cost()
             yield from self._noted(effect, view, facts)
-            yield Upkeep(work, cost, own, demands=tuple(demands), most_following=most)
+            looks = self._looks(view, effect)
+            yield Upkeep(work, cost, own, demands=tuple(demands), most_following=most, looks=looks)
             if kind.kept_by_engine and self.costs.carries and rows:
                 # What an index has of other rows is in the items that it is an index of, and changed there.
                 paths = frozenset(f"{prefix}{column}" for column in changed)
@@ -92,7 +93,8 @@ class FanOut(Keeping):
             most = self._most_followers(effect, embed.entity, chain)
             cost = self.costs.touch(work) if rows else Cost()
             yield from self._noted(effect, view, facts)
-            yield Upkeep(work, cost, rows, demands=tuple(demands), most_following=most)
+            looks = self._looks(view, effect)
+            yield Upkeep(work, cost, rows, demands=tuple(demands), most_following=most, looks=looks)
 
     def _noted(self, effect: Effect, view: View, facts: ViewFacts) -> Iterator[Upkeep]:
         """The intent that is put with a write whose copies follow, twice the price, and deleted behind it, once."""
@@ -168,7 +170,7 @@ class FanOut(Keeping):
                 holder = self.model.entity_at(owner, chain[:-1])
                 need = dangling(self.model, holder, chain[-1])
                 demand = Demand(write.name, "fan", f"{holder}.{chain[-1]}", need, 2 * effect.times)
-                yield Upkeep(TouchWork(view, facts), Cost(), 0.0, 0.0, (demand,))
+                yield Upkeep(TouchWork(view, facts), Cost(), 0.0, 0.0, (demand,), looks=self._looks(view, effect))
         role = dangling_role(self.model, view)
         goes = role is not None and not self._changing[role.entity].isdisjoint(self.model.entities[role.entity].key)
         if role is not None and role.entity == effect.entity and goes and self.costs.atomic_entries is not None:

@@ -127,6 +127,10 @@ class Keeping:
         facts = self.view_facts.of(home)
         return home, facts, self.costs.entry_bytes(home, facts)
 
+    def _looks(self, view: View, effect: Effect) -> float:
+        """How often rows that have begun to copy meanwhile are looked for as part of the write that changes a row."""
+        return effect.times if self.costs.goes_on and not self.kinds[view.kind].kept_by_engine else 0.0
+
     def _carried_along(self, view: View, label: str, paths: frozenset[str], rows: float, *, exact: bool) -> Carry:
         """Rows of a view's entity changed in their home, for what the view has of them."""
         home, facts, size = self._home(view.entity)

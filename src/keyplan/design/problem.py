@@ -125,6 +125,8 @@ class Problem:
             if part.entries > 0:
                 shares.append(_share(part.entries / rows))
                 several = max(several, 1.0 if part.entries / rows > 1.0 + 1e-9 else _share(part.work.moves / rows))
+            if part.looks > 0:  # as if one more entry were touched, wherever the row itself is
+                shares.append(_share(part.looks / rows))
         shares.sort(reverse=True)
         return Touched(cost * self.rates[write] * self.costs.per_second, shares[0], max(several, shares[1]))
 

@@ -43,7 +43,8 @@ class Recomputed(Keeping):
             # Children may be there before their parent: they are read, and once more when it is there.
             row = Demand(write.name, "old", view.entity, self._whole_row(view.entity), effect.times)
             demand = Demand(write.name, "fan", label, fan, 2 * effect.times)
-            yield Upkeep(TouchWork(view, facts), Cost(), 0.0, 0.0, (row, demand))
+            looks = self._looks(view, effect)
+            yield Upkeep(TouchWork(view, facts), Cost(), 0.0, 0.0, (row, demand), looks=looks)
         if effect.entity != role.entity or role.field in effect.parents_known:
             return
         made = {column: computed for column in columns if (computed := here.columns[column].computed) is not None}

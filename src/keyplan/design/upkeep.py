@@ -51,6 +51,8 @@ class Upkeep:
     most_following: float = 0.0
     """The most entries of rows that repeat a value of what a call changes; inf if nothing bounds them."""
     carries: tuple[Carry, ...] = ()
+    looks: float = 0.0
+    """How often others are looked for within the write, which makes a transaction of it; its price is elsewhere."""
 
 
 @dataclass(frozen=True)

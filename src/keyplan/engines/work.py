@@ -229,6 +229,8 @@ class CostModel(ABC):
     """Minima and maxima of groups are extended by the write itself; otherwise each group is read before."""
     transactional: bool = False
     """A write that touches more than one self-kept entry pays a `premium` for each of them (a transaction)."""
+    goes_on: bool = False
+    """What has begun to copy from a row is looked for within the write that changes it, which so is a transaction."""
 
     @abstractmethod
     def fit(self, view: View, facts: ViewFacts) -> View | Rejection:

@@ -181,6 +181,14 @@ def _premiums(problem: Problem, has: dict[str, Table], many: int) -> Table:
             for part in some
             if part.entries
         ]
+        # A look at what others have begun to copy is part of the write, as one more entry would be.
+        parts += [
+            (view, min(1.0, part.looks / calls.rows), 0.0)
+            for (name, view), some in problem.upkeep.items()
+            if name == write
+            for part in some
+            if part.looks
+        ]
         always = {view for view, entries, _ in parts if entries >= 1.0 - 1e-9}
         if not any(set(names) <= always for _, names in problem.required):
             parts = [(view, max(1.0, entries), float(moves > 0)) for view, entries, moves in parts]

@@ -78,6 +78,7 @@ class MongoCosts(CostModel):
     unit = "server ms/s"
     per_second = 1.0
     transactional = True
+    goes_on = True
     carries = True
 
     def __init__(self, model: Model, coefficients: Coefficients, latencies: Latencies = LATENCIES) -> None:
