@@ -21,9 +21,12 @@ def rehomed(model: Model, design: Design, entity: str, column: str) -> Design:
     name, inside = design.homes[entity]
     home = design.views[name]
     assert not inside
-    assert home.sort
-    parts = (*home.sort[:-1], Part(column), home.sort[-1])
-    last = home.sort[-1].path
+    *before, final = home.parts
+    assert before
+    sort = (Part(column), final)
+    apart = bool(home.partition)
+    moved_home = replace(home, partition=tuple(before) if apart else (), sort=sort if apart else (*before, *sort))
+    last = final.path
 
     def moved(plan: Any) -> Any:
         """A plan, with searches of the home that leave the last part of its key to a filter."""
@@ -38,7 +41,7 @@ def rehomed(model: Model, design: Design, entity: str, column: str) -> Design:
             return replace(own, **{one.name: moved(getattr(own, one.name)) for one in fields(own) if one.init})
         return plan
 
-    views = {**design.views, name: replace(home, sort=parts)}
+    views = {**design.views, name: moved_home}
     plans = {
         kind: {key: moved(plan) for key, plan in getattr(design, kind).items()}
         for kind in ("rows", "dependents", "plans", "writes", "dangling", "refills", "groups")
