@@ -233,10 +233,9 @@ class Change(ABC):
     """Whether it is the home of rows, which the step does not bring back."""
     only_said: bool = False
     """Whether it does nothing, and only says what is left as it is."""
-    closes: bool = False
-    """Whether it is the last of all, so that what has to be filled from the rows is filled before it."""
     fills: tuple[str, ...] | None = None
-    """Of the last: the views to be filled; None where they follow from the designs alone."""
+    """Of the last, which records the design: the views to be filled before it; None where they follow from the designs
+    alone."""
     hears: Callable[[str], None] | None = None
     """Whoever wants to know how far a long step has come."""
 

@@ -62,8 +62,7 @@ def _difference(model: Model, engine: Engine, design: Design, catalog: Catalog, 
     new = unfilled(design, catalog.lock) if last.fills is None else last.fills
     if not new:
         return Difference(catalog, changes)
-    fill = Fill(model, engine, design, new)
-    return Difference(catalog, (*changes[:-1], fill, last) if last.closes else (*changes, fill))
+    return Difference(catalog, (*changes[:-1], Fill(model, engine, design, new), last))
 
 
 def apply(

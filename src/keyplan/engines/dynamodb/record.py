@@ -35,7 +35,6 @@ class Record(Change):
     """Writes the design into the table, all pieces at once."""
 
     summary = f"record the design in the partition {RECORD_TAG}"
-    closes = True
 
     def __init__(
         self,

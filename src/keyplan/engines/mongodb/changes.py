@@ -111,20 +111,22 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
     steps: list[Change] = []
     for name, place in wanted.items():
         _check_collection(name, place, about)
+    kept = {name: {"home": _is_home(design, place), "layout": signature(place)} for name, place in wanted.items()}
+    record = Record(model, lock, kept, found)
     for name in ours:
         if name in there and name not in wanted:
             home = bool(ours[name].get("home")) and not about["empty"].get(name, False)
-            steps.append(DropCollection(name, home=home))
+            steps.append(DropCollection(name, record, home=home))
     for name, place in wanted.items():
         if name not in there:
-            steps.append(CreateCollection(place, home=_is_home(design, place), again=name in ours))
+            noted = record.noted(name) if name not in ours and found.design_hash is not None else None
+            steps.append(CreateCollection(place, noted, home=_is_home(design, place), again=name in ours))
         elif there[name].get("validator") != validator(place):
             steps.append(ChangeValidator(place))
         steps += _index_steps(places, place, about["indexes"].get(name, {}), name in there)
     if not steps and found.lock == lock and found.design_hash == design_hash(lock):
         return ()
-    kept = {name: {"home": _is_home(design, place), "layout": signature(place)} for name, place in wanted.items()}
-    return (*steps, Record(model, lock, kept, found))
+    return (*steps, record)
 
 
 def lost(found: Catalog) -> str | None:
@@ -216,9 +218,10 @@ class _Commands(Change):
 
 
 class CreateCollection(Change):
-    """A collection with its validator."""
+    """A collection with its validator; noted as ours before it is filled, so that it is known after a crash."""
 
-    def __init__(self, place: Place, *, home: bool, again: bool) -> None:
+    def __init__(self, place: Place, noted: Command | None, *, home: bool, again: bool) -> None:
+        self._noted = noted
         emptied = f", empty: {GONE if home else LEFT_OUT}" if again else ""
         self.summary = f"create the collection {place.collection}{emptied}"
         self.fault, self.is_place, self.is_home = f"collection {place.collection} is missing", True, home
@@ -227,6 +230,9 @@ class CreateCollection(Change):
         self._change = ChangeValidator(place)
 
     def run(self) -> Proc[None]:
+        if self._noted is not None:
+            (reply,) = yield [self._noted]
+            _checked(reply)
         (reply,) = yield [self._create]
         if not _checked(reply):
             # Somebody who applies a design at the same time was faster, and the validator is his.
@@ -282,31 +288,53 @@ class DropIndex(_Commands):
         )
 
 
-class DropCollection(_Commands):
-    """A collection that the design no longer has."""
+class DropCollection(Change):
+    """A collection that the design no longer has; it goes behind the record, since the design before it reads it."""
 
-    def __init__(self, name: str, *, home: bool) -> None:
+    def __init__(self, name: str, record: Record, *, home: bool) -> None:
         what = "with all its rows" if home else "whose rows can be made again"
         self.summary = f"drop the collection {name}, {what}"
         self.destructive = home
-        self.commands = (Command({"drop": name, "writeConcern": _MAJORITY}, (_MISSING_COLLECTION,)),)
+        self._name, self._record = name, record
+
+    def run(self) -> Proc[None]:
+        self._record.drops.append(self._name)
+        return
+        yield
 
 
 class Record(Change):
-    """Writes the design into the database, if nobody has written another one since."""
+    """Writes the design into the database, if nobody has written another one since, and drops what it no longer has.
+
+    Collections that are to be dropped stay on record until they are gone."""
 
     summary = f"record the design in {RECORD_COLLECTION}"
-    closes = True
 
     def __init__(self, model: Model, lock: str, collections: Document, found: Catalog) -> None:
         self._found = found
-        self._body = {"model": model.name, "hash": design_hash(lock), "lock": lock, "collections": collections}
+        self._collections = collections
+        self._body = {"model": model.name, "hash": design_hash(lock), "lock": lock}
+        known = [self._body["hash"], *([found.design_hash] if found.design_hash else [])]
+        self._query = {"_id": "design", "hash": {"$in": known}}
+        self.drops: list[str] = []
+
+    def noted(self, name: str) -> Command:
+        """Adds a collection to those on record, whichever design is."""
+        update = {"q": self._query, "u": {"$set": {f"collections.{name}": self._collections[name]}}}
+        return Command({"update": RECORD_COLLECTION, "updates": [update], "writeConcern": _MAJORITY})
 
     def run(self) -> Proc[None]:
-        known = [self._body["hash"], *([self._found.design_hash] if self._found.design_hash else [])]
+        yield from self._write({**{name: self._found.found["ours"][name] for name in self.drops}, **self._collections})
+        for name in self.drops:
+            (reply,) = yield [Command({"drop": name, "writeConcern": _MAJORITY}, (_MISSING_COLLECTION,))]
+            _checked(reply)
+        if self.drops:
+            yield from self._write(self._collections)
+
+    def _write(self, collections: Document) -> Proc[None]:
         update = {
-            "q": {"_id": "design", "hash": {"$in": known}},
-            "u": {"$set": self._body},
+            "q": self._query,
+            "u": {"$set": {**self._body, "collections": collections}},
             "upsert": not self._found.found["recorded"],
         }
         body = {"update": RECORD_COLLECTION, "updates": [update], "writeConcern": _MAJORITY}

@@ -2,8 +2,9 @@
 
 The design that a file holds is recorded in the table `keyplan_design`, and with it which tables are ours. SQLite
 changes schemas inside transactions, so all steps are sent together with the record, by the last one: a crash leaves the
-file as it was. Statements say IF [NOT] EXISTS, and the record is compared first, so that two processes that apply the
-same design at once both succeed.
+file as it was. Only tables that come to a file with rows are made before it, and noted as ours, since they have to be
+filled before the design is recorded: whoever applies a design next finds them. Statements say IF [NOT] EXISTS, and the
+record is compared first, so that two processes that apply the same design at once both succeed.
 """
 
 from __future__ import annotations
@@ -98,7 +99,9 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
         if name.lower() not in known:
             home = _is_home(design, wanted_table)
             emptied = "" if name not in ours else f", empty: {GONE if home else LEFT_OUT}"
-            step = SqliteChange(batch, f"create table {name}{emptied}", _if_missing(table_ddl(wanted_table)))
+            step: SqliteChange = _NewTable(
+                batch, f"create table {name}{emptied}", _if_missing(table_ddl(wanted_table)), name
+            )
             step.fault, step.is_place, step.is_home = f"table {name} is missing", True, home
             steps.append(step)
     for name, index in indexes.items():
@@ -165,6 +168,7 @@ class _Batch:
     tables: dict[str, bool]
     statements: dict[str, None] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)
+    made: set[str] = field(default_factory=set)
 
 
 class SqliteChange(Change):
@@ -187,8 +191,26 @@ class SqliteChange(Change):
         yield
 
 
+class _NewTable(SqliteChange):
+    """A table; made at once where a design is recorded, since it may have to be filled before the next one is."""
+
+    def __init__(self, batch: _Batch, summary: str, text: str, name: str) -> None:
+        super().__init__(batch, summary, text)
+        self._name = name
+
+    def run(self) -> Proc[None]:
+        batch = self._batch
+        if batch.found.design_hash is None:
+            yield from super().run()
+            return
+        batch.made.add(self._name)
+        ours = {**batch.found.found["ours"], **{name: batch.tables[name] for name in batch.made}}
+        noted = _step(f"UPDATE {DESIGN_TABLE} SET tables = ?", (json.dumps(ours, sort_keys=True),))
+        _rows((yield [_Script([_same_design(batch), _step(self.text), noted], (), ())])[0])
+
+
 class _Record(Change):
-    """Sends everything in one transaction, with the design's record."""
+    """Sends everything else in one transaction, with the design's record."""
 
     destructive = False
 
@@ -206,12 +228,17 @@ class _Record(Change):
         if found.design_hash is None:
             steps.append(_step(f"SELECT 1 FROM {DESIGN_TABLE} WHERE hash <> ?", (mine,), NOT_FOUND))
         else:
-            text = f"SELECT 1 FROM {DESIGN_TABLE} WHERE hash IN (?, ?)"
-            steps.append(_step(text, (found.design_hash, mine), FOUND))
+            steps.append(_same_design(batch))
         steps += [_step(text) for text in batch.statements]
         record = f"INSERT OR REPLACE INTO {DESIGN_TABLE} (only, model, hash, lock, tables) VALUES (1, ?, ?, ?, ?)"
         steps.append(_step(record, (batch.model.name, mine, batch.lock, tables)))
         _rows((yield [_Script(steps, (), ())])[0])
+
+
+def _same_design(batch: _Batch) -> Step:
+    """Nobody has recorded another design since we looked."""
+    text = f"SELECT 1 FROM {DESIGN_TABLE} WHERE hash IN (?, ?)"
+    return _step(text, (batch.found.design_hash, design_hash(batch.lock)), FOUND)
 
 
 def _step(text: str, values: tuple[Any, ...] = (), check: int = NOTHING) -> Step:
