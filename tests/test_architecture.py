@@ -37,6 +37,22 @@ LADDER = (
 may import what `engines` may, and only the registry may import them."""
 RUNG = {package: number for number, packages in enumerate(LADDER) for package in packages}
 
+PASSES = {
+    "design": (
+        ("statistics",),
+        ("needs",),
+        ("candidates",),
+        ("options", "upkeep"),
+        ("problem",),
+        ("program",),
+        ("findings",),
+        ("answer",),
+        ("report",),
+    ),
+    "store": (("reading",), ("writing",), ("bulk",)),
+}
+"""The folders inside a package, in the order of what is done: each may import itself and those before it."""
+
 LIBRARIES = {
     "click": {"cli"},
     "highspy": {"design"},
@@ -117,6 +133,21 @@ def test_imports_point_down() -> None:
     assert not problems, "\n".join(problems)
 
 
+def test_passes_import_what_comes_before_them() -> None:
+    problems = []
+    for package, ladder in PASSES.items():
+        rung = {folder: number for number, folders in enumerate(ladder) for folder in folders}
+        home = SOURCE / "keyplan" / package
+        assert set(rung) == {path.name for path in home.iterdir() if path.is_dir() and path.name != "__pycache__"}
+        for file in home.rglob("*.py"):
+            importer = file.relative_to(home).parts[0]
+            for line, imported in imports_of(file):
+                target = imported.removeprefix(f"keyplan.{package}.").split(".")[0]
+                if importer in rung and target in rung and importer != target and rung[target] >= rung[importer]:
+                    problems.append(f"{file}:{line}: '{importer}' imports '{imported}', which does not come before it")
+    assert not problems, "\n".join(problems)
+
+
 def test_libraries_and_drivers_stay_in_their_places() -> None:
     problems = []
     for file in FILES:
@@ -151,12 +182,12 @@ def test_no_engine_is_named_outside_its_folder() -> None:
 
 
 def test_the_rules_can_fail() -> None:
-    assert trouble("keyplan.model.load", "keyplan.design.solve")
+    assert trouble("keyplan.model.load", "keyplan.design.program.solve")
     assert trouble("keyplan.reference.apply", "keyplan.data.generate")
-    assert trouble("keyplan.design.solve", "keyplan.engines.sqlite.cost")
+    assert trouble("keyplan.design.program.solve", "keyplan.engines.sqlite.cost")
     assert trouble("keyplan.engines.base", "keyplan.engines.sqlite")
     assert trouble("keyplan.engines.sqlite.cost", "keyplan.engines.dynamodb.cost")
-    assert trouble("keyplan.engines.sqlite.cost", "keyplan.design.solve")
+    assert trouble("keyplan.engines.sqlite.cost", "keyplan.design.program.solve")
     assert trouble("keyplan.store.open", "keyplan")
     assert trouble("keyplan.cli.run", "keyplan.store.open")
     assert not trouble("keyplan.store.open", "keyplan.engines.base")

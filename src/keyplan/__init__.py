@@ -44,10 +44,10 @@ if TYPE_CHECKING:
         save_calibration,
         save_lock,
     )
-    from keyplan.design.difference import difference
-    from keyplan.design.document import document
-    from keyplan.design.document_schema import document_schema
-    from keyplan.design.picture import picture
+    from keyplan.design.report.difference import difference
+    from keyplan.design.report.document import document
+    from keyplan.design.report.document_schema import document_schema
+    from keyplan.design.report.picture import picture
     from keyplan.emit import emit
     from keyplan.engines import engine_names
     from keyplan.engines.calibration import Calibration
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from keyplan.model.model import Model
     from keyplan.model.schema import json_schema
     from keyplan.plan.design import Design
+    from keyplan.store.bulk.verify import Verification
     from keyplan.store.open import open, open_async
-    from keyplan.store.verify import Verification
 
 __all__ = [
     "AccessError",
@@ -114,14 +114,14 @@ _HOMES = {
     "Calibration": "keyplan.engines.calibration",
     "Design": "keyplan.plan.design",
     "Model": "keyplan.model.model",
-    "Verification": "keyplan.store.verify",
+    "Verification": "keyplan.store.bulk.verify",
     "apply": "keyplan.api",
     "arguments_from_text": "keyplan.model.interchange",
     "calibrate": "keyplan.api",
     "design": "keyplan.api",
-    "difference": "keyplan.design.difference",
-    "document": "keyplan.design.document",
-    "document_schema": "keyplan.design.document_schema",
+    "difference": "keyplan.design.report.difference",
+    "document": "keyplan.design.report.document",
+    "document_schema": "keyplan.design.report.document_schema",
     "emit": "keyplan.emit",
     "engine_names": "keyplan.engines",
     "engine_of": "keyplan.api",
@@ -134,7 +134,7 @@ _HOMES = {
     "open_async": "keyplan.store.open",
     "parse_json": "keyplan.model.interchange",
     "parse_model": "keyplan.model.load",
-    "picture": "keyplan.design.picture",
+    "picture": "keyplan.design.report.picture",
     "row_from_json": "keyplan.model.interchange",
     "save_calibration": "keyplan.api",
     "save_lock": "keyplan.api",

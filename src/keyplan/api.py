@@ -47,7 +47,7 @@ def explain(model: Model, design: Design, name: str | None = None) -> dict[str, 
 
     A structure is explained by who needs it, and by what the best design without it would cost.
     """
-    from keyplan.design.explain import explain as explain_design
+    from keyplan.design.report.explain import explain as explain_design
 
     engine = get_engine(design.engine)
     found = explain_design(model, engine, design, name)
@@ -140,7 +140,7 @@ def apply(
     The design is the one given, else that of the lock file, else the cheapest. Steps that destroy data begin with
     `destroys:`, and are refused unless `destroy` is set. What is found there and left as it is begins with `leaves:`.
     """
-    from keyplan.store import apply as steps
+    from keyplan.store.bulk import apply as steps
     from keyplan.store.naming import naming
     from keyplan.store.pump import patient, run
 

@@ -19,8 +19,8 @@ from keyplan.errors import DesignMismatchError, UnsupportedError
 from keyplan.model.load import parse_model
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
-from keyplan.store import apply as applying
-from keyplan.store.spans import MOST_BUCKETS
+from keyplan.store.bulk import apply as applying
+from keyplan.store.reading.spans import MOST_BUCKETS
 from tests.conformance.test_generated import PHASES, difference, kept_sums, plan_of, statistics
 from tests.engines.harness import Harness
 from tests.strategies.programs import Clock, Program, on_reference, play, programs

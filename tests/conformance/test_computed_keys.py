@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keyplan.design.computed import computed_of
+from keyplan.design.needs.computed import computed_of
 from keyplan.errors import RangeError
 from tests.conformance.conftest import Both
 from tests.conformance.pair import Pair, at

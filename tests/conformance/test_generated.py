@@ -18,11 +18,11 @@ from hypothesis import HealthCheck, Phase, given, reject, settings
 from hypothesis import strategies as st
 
 import keyplan
-from keyplan.design.computed import computed_of
+from keyplan.design.needs.computed import computed_of
 from keyplan.errors import RangeError, UnsupportedError
 from keyplan.model.model import Model
 from keyplan.model.pattern import Traffic
-from keyplan.store.spans import MOST_BUCKETS
+from keyplan.store.reading.spans import MOST_BUCKETS
 from tests.engines.harness import Harness
 from tests.examples_data.compare import first_difference
 from tests.strategies.programs import Clock, Program, on_reference, play, programs

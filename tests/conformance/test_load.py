@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keyplan.errors import ArgumentError, ConflictError
-from keyplan.store import load
+from keyplan.store.bulk import load
 from tests.conformance.conftest import Both
 from tests.conformance.pair import NOON, Pair
 

@@ -12,7 +12,7 @@ from keyplan.engines.base import Span
 from keyplan.plan.edits import Edit
 from keyplan.plan.steps import Search
 from keyplan.plan.view import COUNT
-from keyplan.store.places import Place
+from keyplan.store.writing.places import Place
 from tests.conformance.conftest import Both
 from tests.conformance.pair import Pair
 

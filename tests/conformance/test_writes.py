@@ -10,7 +10,7 @@ import pytest
 
 from keyplan.engines import get_engine
 from keyplan.errors import RangeError
-from keyplan.store.places import find_places
+from keyplan.store.writing.places import find_places
 from tests.conformance.conftest import Both
 from tests.conformance.pair import NOON, Pair
 

@@ -25,7 +25,7 @@ import sys
 import keyplan
 from tests.faults import market
 from tests.faults.test_load import rows
-from keyplan.store import load
+from keyplan.store.bulk import load
 load.BULK = 180  # small batches, so that there are some to be cut off between
 with keyplan.open(market.model(), sys.argv[1]) as store:
     print(0, flush=True)

@@ -10,7 +10,7 @@ import pytest
 
 from keyplan.errors import ConflictError, ThrottledError, UnavailableError, UncertainError
 from keyplan.store import pump
-from keyplan.store.quick import quick_read
+from keyplan.store.reading.quick import quick_read
 from tests.conformance.pair import SIZES, Pair, opened, parsed
 from tests.conftest import Lend
 from tests.engines.harness import Harness

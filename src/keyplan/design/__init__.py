@@ -1,5 +1,8 @@
-"""Finds the cheapest design and proves it: statistics, needs, candidates, options, upkeep, prune, program, solve,
-assemble."""
+"""Finds the cheapest design and proves it.
+
+The folders are the passes, in this order: statistics, needs, candidates, options and upkeep, problem, program,
+findings, answer, report.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
 
-from keyplan.design.assemble import Assembly
-from keyplan.design.build import Built
-from keyplan.design.cheapest import cheapest
-from keyplan.design.document import document
-from keyplan.design.given import carried_over, unfit
-from keyplan.design.hints import hints
-from keyplan.design.unserved import explain_unserved
+from keyplan.design.answer.assemble import Assembly
+from keyplan.design.candidates.given import carried_over, unfit
+from keyplan.design.findings.hints import hints
+from keyplan.design.findings.unserved import explain_unserved
+from keyplan.design.problem.build import Built
+from keyplan.design.program.cheapest import cheapest
+from keyplan.design.report.document import document
 from keyplan.engines.base import Engine
 from keyplan.errors import DesignError
 from keyplan.model.model import Model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from keyplan.design.document import document
+from keyplan.design.report.document import document
 from keyplan.engines import get_engine
 from keyplan.engines.base import Access
 from keyplan.model.model import Model

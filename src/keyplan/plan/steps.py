@@ -1,4 +1,4 @@
-"""Plans: trees of steps that answer a pattern. `store/execute.py` runs them; nothing else does.
+"""Plans: trees of steps that answer a pattern. `store/reading/execute.py` runs them; nothing else does.
 
 Rows flow upwards as flat dicts from path to value: own columns (`total`), values behind to-one roles
 (`user.name`), and lists of child rows under their to-many role (`items`).

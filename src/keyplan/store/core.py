@@ -13,13 +13,13 @@ from keyplan.model.model import Model
 from keyplan.model.new_row import NewId, generate
 from keyplan.model.write import Transaction, Write
 from keyplan.plan.design import Design
-from keyplan.store.execute import Executor
-from keyplan.store.mutate import Mutator
-from keyplan.store.places import find_places
 from keyplan.store.pump import Tally, counted, patient
-from keyplan.store.read import Read
-from keyplan.store.rows import RowReader
-from keyplan.store.write import Writer, prepare_parts
+from keyplan.store.reading.execute import Executor
+from keyplan.store.reading.patterns import Read
+from keyplan.store.writing.mutate import Mutator
+from keyplan.store.writing.places import find_places
+from keyplan.store.writing.rows import RowReader
+from keyplan.store.writing.write import Writer, prepare_parts
 
 Clock = Callable[[], datetime]
 

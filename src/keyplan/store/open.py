@@ -15,7 +15,7 @@ from keyplan.model.model import Model
 from keyplan.model.new_row import NewId
 from keyplan.plan.design import Design
 from keyplan.plan.lockfile import lock_text, locked_text, read_lock
-from keyplan.store.apply import all_lost, apply, inspect, is_same
+from keyplan.store.bulk.apply import all_lost, apply, inspect, is_same
 from keyplan.store.core import Clock, Core
 from keyplan.store.naming import name_of, naming
 from keyplan.store.pump import patient, run, run_async

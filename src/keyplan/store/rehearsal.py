@@ -24,11 +24,11 @@ from keyplan.model.write import Children, Write
 from keyplan.plan.design import Design
 from keyplan.plan.edits import Edit
 from keyplan.store.core import Core
-from keyplan.store.jobs import Job, Put, Written
-from keyplan.store.mutate import Mutator
-from keyplan.store.places import Place
-from keyplan.store.rows import Key, Row, RowReader
-from keyplan.store.write import Writer
+from keyplan.store.writing.jobs import Job, Put, Written
+from keyplan.store.writing.mutate import Mutator
+from keyplan.store.writing.places import Place
+from keyplan.store.writing.rows import Key, Row, RowReader
+from keyplan.store.writing.write import Writer
 
 MOST_TOLD = 12
 """Requests of one call that are looked at; by then they repeat themselves."""

@@ -12,14 +12,14 @@ from keyplan.model.model import Model
 from keyplan.model.pattern import Pattern
 from keyplan.model.write import Transaction, Write
 from keyplan.plan.design import Design
-from keyplan.store.blame import BLAMABLE
+from keyplan.store.bulk.blame import BLAMABLE
+from keyplan.store.bulk.load import Loading, load_rows
+from keyplan.store.bulk.verify import Verification, verify
 from keyplan.store.core import Core
-from keyplan.store.load import Loading, load_rows
 from keyplan.store.naming import naming
 from keyplan.store.pump import patient, run, run_async
-from keyplan.store.quick import NOT_QUICK, Quick, QuickAsync, quick_read, quick_read_async
-from keyplan.store.read import Read
-from keyplan.store.verify import Verification, verify
+from keyplan.store.reading.patterns import Read
+from keyplan.store.reading.quick import NOT_QUICK, Quick, QuickAsync, quick_read, quick_read_async
 
 T = TypeVar("T")
 Progress = Callable[[int], None]

@@ -11,7 +11,7 @@ from keyplan.engines import engine_for_url
 from keyplan.engines.base import Pause
 from keyplan.errors import DesignMismatchError
 from keyplan.model.model import Model
-from keyplan.store import apply as applying
+from keyplan.store.bulk import apply as applying
 from tests.engines.dynamodb.server import Server
 from tests.engines.dynamodb.support import url_of
 from tests.unit.design.nouns import model_of

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import keyplan
-from keyplan.design.build import build_problem
-from keyplan.design.explain import explain, view_text
-from keyplan.design.heat import heat_of_views
-from keyplan.design.problem import INFEASIBLE, evaluate
+from keyplan.design.problem.build import build_problem
+from keyplan.design.problem.definition import INFEASIBLE, evaluate
+from keyplan.design.problem.heat import heat_of_views
+from keyplan.design.report.explain import explain, view_text
 from keyplan.engines.dynamodb import ENGINE
 from keyplan.engines.dynamodb.fit import projection_of
 from keyplan.errors import ArgumentError, DesignError

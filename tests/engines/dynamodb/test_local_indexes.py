@@ -10,9 +10,9 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 import keyplan
-from keyplan.design.build import build_problem
-from keyplan.design.problem import INFEASIBLE, evaluate
-from keyplan.design.solve import solve
+from keyplan.design.problem.build import build_problem
+from keyplan.design.problem.definition import INFEASIBLE, evaluate
+from keyplan.design.program.solve import solve
 from keyplan.engines.base import Span
 from keyplan.engines.dynamodb import ENGINE
 from keyplan.engines.dynamodb.capacity import capacities

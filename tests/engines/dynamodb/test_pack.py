@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keyplan.design import design
-from keyplan.design.facts import Facts
-from keyplan.design.statistics import Statistics
+from keyplan.design.candidates.facts import Facts
+from keyplan.design.statistics.derived import Statistics
 from keyplan.engines import get_engine
 from keyplan.engines.dynamodb.cost import cost_model
 from keyplan.engines.dynamodb.layout import attribute_name, layout

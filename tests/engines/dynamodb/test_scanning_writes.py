@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import keyplan
-from keyplan.design.explain import explain
+from keyplan.design.report.explain import explain
 from keyplan.engines.dynamodb import ENGINE
 from keyplan.engines.dynamodb.limits import LIMITS, PRICES
 from keyplan.model.load import load_model, parse_model

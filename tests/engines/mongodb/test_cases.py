@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import keyplan
-from keyplan.design.build import build_problem
+from keyplan.design.problem.build import build_problem
 from keyplan.engines import get_engine
 from keyplan.model.model import Model
 from keyplan.plan.design import Design

@@ -25,7 +25,7 @@ from keyplan.errors import (
     StorageError,
     UnavailableError,
 )
-from keyplan.store.apply import difference
+from keyplan.store.bulk.apply import difference
 from keyplan.store.pump import patient, run
 from tests.engines.harness import Harness
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from pymongo import MongoClient
 
 import keyplan
-from keyplan.design import extras, overflow
+from keyplan.design.candidates import overflow
+from keyplan.design.options import extras
 from keyplan.engines.mongodb import fit
 from keyplan.engines.work import Rejection
 from keyplan.errors import ArgumentError, ConflictError

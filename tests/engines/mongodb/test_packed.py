@@ -17,7 +17,7 @@ import keyplan
 from keyplan.engines.mongodb import cost
 from keyplan.engines.work import Cost
 from keyplan.errors import UnsupportedError
-from keyplan.store.spans import MOST_BUCKETS
+from keyplan.store.reading.spans import MOST_BUCKETS
 from tests.conformance.test_generated import PHASES, difference, plan_of, run, statistics
 from tests.engines.harness import Harness
 from tests.engines.mongodb.packing import DESIGNS, packed_design

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import keyplan
-from keyplan.design.cheapest import cheapest
+from keyplan.design.program.cheapest import cheapest
 from keyplan.engines import get_engine
 from keyplan.engines.mongodb.writes import WriteRequest
 from keyplan.model.load import parse_model

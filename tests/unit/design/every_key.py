@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations, permutations
 
-from keyplan.design.keys import Keys, Shape
-from keyplan.design.match import RANGES
-from keyplan.design.needs import Need
+from keyplan.design.candidates.keys import Keys, Shape
+from keyplan.design.candidates.match import RANGES
+from keyplan.design.needs.need import Need
 from keyplan.model.pattern import Condition
 from keyplan.plan.view import Part
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy
 
-from keyplan.design.goals import Goal, Option, Sub
-from keyplan.design.problem import INFEASIBLE, Problem, evaluate
+from keyplan.design.options.goals import Goal, Option, Sub
+from keyplan.design.problem.definition import INFEASIBLE, Problem, evaluate
 from keyplan.engines.work import Couplings, LinearRow
 
 Table = Any

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from textwrap import dedent, indent
 
-from keyplan.design.facts import Facts
-from keyplan.design.maintain import Maintenance
-from keyplan.design.match import Match, match
-from keyplan.design.needs import Need, need_of_pattern
-from keyplan.design.statistics import Statistics
-from keyplan.design.upkeep import Upkeep
+from keyplan.design.candidates.facts import Facts
+from keyplan.design.candidates.match import Match, match
+from keyplan.design.needs.need import Need, need_of_pattern
+from keyplan.design.statistics.derived import Statistics
+from keyplan.design.upkeep.effects import Upkeep
+from keyplan.design.upkeep.maintain import Maintenance
 from keyplan.engines import get_engine
 from keyplan.model.load import parse_model
 from keyplan.model.model import Model

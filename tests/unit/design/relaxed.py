@@ -7,8 +7,8 @@ from typing import Any
 import highspy
 import numpy
 
-from keyplan.design.problem import Problem
-from keyplan.design.program import Linear
+from keyplan.design.problem.definition import Problem
+from keyplan.design.program.rows import Linear
 
 
 def value_at(problem: Problem, linear: Linear, chosen: set[str]) -> float | None:

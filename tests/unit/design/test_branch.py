@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from keyplan.design import branch
-from keyplan.design.build import build_problem
-from keyplan.design.solve import solve
+from keyplan.design.problem.build import build_problem
+from keyplan.design.program import branch
+from keyplan.design.program.solve import solve
 from keyplan.engines import get_engine
 from tests.unit.design.support import example
 

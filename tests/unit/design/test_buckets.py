@@ -11,13 +11,13 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from keyplan.design import design, document
-from keyplan.design.buckets import bucket_of, rounds_of_a_walk
-from keyplan.design.build import build_problem
-from keyplan.design.facts import Facts
-from keyplan.design.forms import Forms
-from keyplan.design.problem import INFEASIBLE
-from keyplan.design.solve import solve
-from keyplan.design.statistics import Statistics
+from keyplan.design.candidates.facts import Facts
+from keyplan.design.candidates.forms import Forms
+from keyplan.design.problem.build import build_problem
+from keyplan.design.problem.definition import INFEASIBLE
+from keyplan.design.program.solve import solve
+from keyplan.design.statistics.buckets import bucket_of, rounds_of_a_walk
+from keyplan.design.statistics.derived import Statistics
 from keyplan.engines import get_engine
 from keyplan.engines.work import Rejection
 from keyplan.errors import ArgumentError

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 
 from keyplan.design import design, document
-from keyplan.design.build import build_problem
-from keyplan.design.goals import NO_LIMIT_MS, Goal, Option
+from keyplan.design.options.goals import NO_LIMIT_MS, Goal, Option
+from keyplan.design.problem.build import build_problem
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.model.model import Model
 from tests.strategies.design import problems, proof

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from keyplan.design import design
-from keyplan.design.build import build_problem
-from keyplan.design.needs import extreme_row, need_of_pattern
+from keyplan.design.needs.need import extreme_row, need_of_pattern
+from keyplan.design.problem.build import build_problem
 from keyplan.engines import get_engine
 from keyplan.model.model import Model
 from tests.unit.design.nouns import SHOP, model_of

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 import pytest
 from hypothesis import event, given
 
-from keyplan.design.build import Built, build_problem
-from keyplan.design.candidates import Candidates
-from keyplan.design.keys import Keys
-from keyplan.design.solve import solve
+from keyplan.design.candidates.closure import Candidates
+from keyplan.design.candidates.keys import Keys
+from keyplan.design.problem.build import Built, build_problem
+from keyplan.design.program.solve import solve
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.model.model import Model
 from tests.strategies.design import proof, tiny_problems

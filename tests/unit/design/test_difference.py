@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from keyplan.design import design
-from keyplan.design.difference import difference, repriced
-from keyplan.design.given import identity
+from keyplan.design.candidates.given import identity
+from keyplan.design.report.difference import difference, repriced
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.errors import DesignError
 from keyplan.plan.design import Design

@@ -14,8 +14,8 @@ import jsonschema
 import pytest
 
 from keyplan.design import document
-from keyplan.design.difference import difference
-from keyplan.design.document_schema import document_schema
+from keyplan.design.report.difference import difference
+from keyplan.design.report.document_schema import document_schema
 from keyplan.engines import BUILTIN
 from keyplan.plan.lockfile import lock_text
 from tests.unit.design.support import EXAMPLES, PLACES, ROOT, designed, example

@@ -7,11 +7,11 @@ import json
 import pytest
 
 from keyplan.design import design, document
-from keyplan.design.build import build_problem
-from keyplan.design.cheapest import cheapest
-from keyplan.design.explain import explain
-from keyplan.design.given import view_key
-from keyplan.design.problem import evaluate
+from keyplan.design.candidates.given import view_key
+from keyplan.design.problem.build import build_problem
+from keyplan.design.problem.definition import evaluate
+from keyplan.design.program.cheapest import cheapest
+from keyplan.design.report.explain import explain
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.errors import ArgumentError
 from keyplan.plan.walk import searches

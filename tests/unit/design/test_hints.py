@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 
 from keyplan.design import design, document
-from keyplan.design.build import Built, build_problem
-from keyplan.design.given import identity
-from keyplan.design.solve import solve
+from keyplan.design.candidates.given import identity
+from keyplan.design.problem.build import Built, build_problem
+from keyplan.design.program.solve import solve
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.model.model import Model
 from keyplan.plan.steps import Extend, Intersect, Search

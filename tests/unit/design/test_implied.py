@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from keyplan.design.build import build_problem
-from keyplan.design.implied import Implied
-from keyplan.design.program import build
-from keyplan.design.solve import solve
+from keyplan.design.problem.build import build_problem
+from keyplan.design.program.implied import Implied
+from keyplan.design.program.rows import build
+from keyplan.design.program.solve import solve
 from keyplan.engines import get_engine
 from tests.unit.design.support import example
 

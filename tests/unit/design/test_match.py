@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keyplan.design.match import Match
+from keyplan.design.candidates.match import Match
 from keyplan.model.model import Model
 from tests.unit.design.nouns import SHOP, matched, model_of, view
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import keyplan
-from keyplan.design.needs import need_of_pattern
-from keyplan.design.overflow import begins, chance_of_more, lengths, most_wanted, overflowing, rows_if_more
-from keyplan.design.statistics import Statistics
+from keyplan.design.candidates.overflow import begins, chance_of_more, lengths, most_wanted, overflowing, rows_if_more
+from keyplan.design.needs.need import need_of_pattern
+from keyplan.design.statistics.derived import Statistics
 from keyplan.model.model import Model
 from keyplan.model.pattern import Order, Path, Select
 from keyplan.plan.view import Embed, Part, View

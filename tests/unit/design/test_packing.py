@@ -9,10 +9,10 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from keyplan.design import design, document
-from keyplan.design.build import build_problem
-from keyplan.design.document_schema import document_schema
-from keyplan.design.problem import INFEASIBLE
-from keyplan.design.solve import solve
+from keyplan.design.problem.build import build_problem
+from keyplan.design.problem.definition import INFEASIBLE
+from keyplan.design.program.solve import solve
+from keyplan.design.report.document_schema import document_schema
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.engines.work import Work
 from keyplan.model.load import parse_model

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from keyplan.design import design
-from keyplan.design.picture import CHARACTER, LINE, SIDE, picture
+from keyplan.design.report.picture import CHARACTER, LINE, SIDE, picture
 from keyplan.engines import get_engine
 from keyplan.model.load import parse_model
 from tests.unit.design.support import SOME_PLACES, designed, example, notes

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from keyplan.design.build import build_problem
-from keyplan.design.problem import INFEASIBLE, evaluate
-from keyplan.design.program import build
-from keyplan.design.solve import solve
+from keyplan.design.problem.build import build_problem
+from keyplan.design.problem.definition import INFEASIBLE, evaluate
+from keyplan.design.program.rows import build
+from keyplan.design.program.solve import solve
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.model.model import Model
 from tests.strategies.design import any_problems, proof

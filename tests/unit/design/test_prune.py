@@ -7,9 +7,9 @@ import sys
 import pytest
 from hypothesis import event, given
 
-from keyplan.design.cheapest import cheapest
-from keyplan.design.prune import replaceable
-from keyplan.design.solve import solve
+from keyplan.design.problem.prune import replaceable
+from keyplan.design.program.cheapest import cheapest
+from keyplan.design.program.solve import solve
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.model.model import Model
 from tests.strategies.design import problems, proof

@@ -7,9 +7,9 @@ from importlib import resources
 import pytest
 
 from keyplan.design import design
-from keyplan.design.match import match
-from keyplan.design.needs import believed, need_of_pattern, present_then_missing, rows_found
-from keyplan.design.statistics import Statistics
+from keyplan.design.candidates.match import match
+from keyplan.design.needs.need import believed, need_of_pattern, present_then_missing, rows_found
+from keyplan.design.statistics.derived import Statistics
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.model.load import parse_model
 from keyplan.model.model import Model

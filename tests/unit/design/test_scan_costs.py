@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from keyplan.design.facts import Facts
-from keyplan.design.statistics import Statistics
+from keyplan.design.candidates.facts import Facts
+from keyplan.design.statistics.derived import Statistics
 from keyplan.engines import get_engine
 from keyplan.engines.work import Work
 from tests.unit.design.nouns import model_of, view

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keyplan.design import design
-from keyplan.design.sparse import follows, is_within, told_besides
+from keyplan.design.candidates.sparse import follows, is_within, told_besides
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.model.pattern import Condition
 from keyplan.plan.walk import searches

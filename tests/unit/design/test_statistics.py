@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from keyplan.design.contradictions import contradictions
-from keyplan.design.facts import Facts
-from keyplan.design.statistics import HOT_FACTOR, Statistics, zipf_top
+from keyplan.design.candidates.facts import Facts
+from keyplan.design.findings.contradictions import contradictions
+from keyplan.design.statistics.derived import HOT_FACTOR, Statistics, zipf_top
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Condition
 from keyplan.plan.view import Part, View

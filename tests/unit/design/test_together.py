@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import keyplan
-from keyplan.design.together import more_than_said, shares_in_transactions
+from keyplan.design.statistics.together import more_than_said, shares_in_transactions
 from keyplan.model.model import Model
 from tests.unit.design.nouns import model_of
 

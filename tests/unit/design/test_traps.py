@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from keyplan.design.build import build_problem
-from keyplan.design.facts import Facts
-from keyplan.design.goals import Goal, Option
-from keyplan.design.needs import driven, need_of_pattern, present_then_missing
-from keyplan.design.options import Options
-from keyplan.design.statistics import Statistics
+from keyplan.design.candidates.facts import Facts
+from keyplan.design.needs.need import driven, need_of_pattern, present_then_missing
+from keyplan.design.options.goals import Goal, Option
+from keyplan.design.options.graph import Options
+from keyplan.design.problem.build import build_problem
+from keyplan.design.statistics.derived import Statistics
 from keyplan.engines import get_engine
 from keyplan.engines.work import Cost, Work
 from keyplan.model.model import Model

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from keyplan.design.upkeep import Upkeep
+from keyplan.design.upkeep.effects import Upkeep
 from keyplan.model.model import Model
 from keyplan.plan.view import Embed, Part
 from tests.unit.design.nouns import SHOP, model_of, upkeep, view

@@ -24,7 +24,7 @@ from keyplan.plan.intents import INTENT_MODEL, INTENT_VIEW, INTENTS
 from keyplan.plan.steps import Search
 from keyplan.plan.terms import plus
 from keyplan.plan.view import COUNT, VERSION, View
-from keyplan.store.keys import Key, KeyPart, key_of
+from keyplan.store.reading.keys import Key, KeyPart, key_of
 
 CHUNK = 3
 """Rows per reply."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from keyplan.errors import UnsupportedError
 from keyplan.model.load import parse_model
-from keyplan.store import spans
+from keyplan.store.reading import spans
 from keyplan.store.store import Store
 from tests.naive import Extras
 from tests.unit.store.memory import MemoryPort, Read

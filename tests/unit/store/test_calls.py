@@ -313,7 +313,7 @@ def test_verify_finds_and_repairs(store: Store) -> None:
 
 
 def test_an_interrupted_load_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keyplan.store.load.BULK", 4)
+    monkeypatch.setattr("keyplan.store.bulk.load.BULK", 4)
     store = memory_store(MODEL, Extras(copies=True))
     rows: Sequence[tuple[str, dict[str, Any]]] = [("User", {"name": str(n), "email": str(n)}) for n in range(10)]
     safe: list[int] = []

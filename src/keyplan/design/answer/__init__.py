@@ -1,0 +1,1 @@
+"""From the choice to a design: plans, names, figures."""

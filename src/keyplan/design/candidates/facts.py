@@ -1,0 +1,304 @@
+"""Statistics of candidate views: entries, partitions, bytes, and the heat of the hottest partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from keyplan.design.needs.computed import computed_of
+from keyplan.design.statistics.derived import CUT_SECONDS, Statistics, peak_rate
+from keyplan.design.statistics.spread import usual_entries
+from keyplan.design.statistics.together import shares_in_transactions
+from keyplan.engines.work import EmbedFacts, ViewFacts
+from keyplan.model.model import Model, path_of
+from keyplan.model.pattern import Path, term_paths
+from keyplan.model.types import Type
+from keyplan.model.values import average_bytes
+from keyplan.model.write import Write
+from keyplan.plan.dangling import dangling_role
+from keyplan.plan.view import COPIES, COUNT, Embed, Part, View
+
+FIXED_BYTES = {"int": 8, "decimal": 8, "float": 8, "bool": 1, "date": 10, "timestamp": 24, "uuid": 36, "ulid": 26}
+
+
+def most_bytes(kind: Type) -> float:
+    """The largest a value of a type can be."""
+    if kind.of is not None:
+        return (kind.most or float("inf")) * most_bytes(kind.of)
+    if kind.kind == "enum":
+        return max(len(name.encode()) for name, _ in kind.values)
+    if kind.kind in FIXED_BYTES:
+        return float(FIXED_BYTES[kind.kind])
+    return float(kind.most or (512 if kind.kind == "string" else 100_000))
+
+
+def marks_of(model: Model, view: View) -> list[Path]:
+    """The paths behind references on which the groups and sums of a view with measures depend."""
+    if not view.measures:
+        return []
+    texts = [part.path for part in view.parts if part.path]
+    texts += [str(path) for measure in view.measures for path in term_paths(measure.term)]
+    paths = (path_of(text, model, view.entity) for text in sorted(set(texts)))
+    return [path for path in paths if path.roles]
+
+
+@dataclass(frozen=True)
+class _KeyFacts:
+    rows: float
+    partitions: float
+    bytes: float
+    hottest: float
+    """The share of the entries that the largest partition holds."""
+    writes: float
+    """Peak entries written per second in the hottest partition, updates not included."""
+    updates: tuple[tuple[frozenset[str], float, float], ...]
+    """Columns that an update sets, how often, and how often together with other rows: entries that hold none of them
+    are not written."""
+    together: float = 0.0
+    """Those of `writes` that come with a write of another row."""
+    partition_bytes: float = 0.0
+    """Those of `bytes` that are of the partition."""
+
+
+class Facts:
+    """Works out `ViewFacts`."""
+
+    def __init__(self, model: Model, statistics: Statistics) -> None:
+        self.model = model
+        self.statistics = statistics
+        self.share = cache(self._share)
+        self._keys: dict[tuple[object, ...], _KeyFacts] = {}
+        self._bytes: dict[tuple[str, str], tuple[float, float]] = {}
+        self._row_bytes: dict[str, float] = {}
+        self._joined = shares_in_transactions(model)
+
+    def multiplicity(self, view: View) -> float:
+        """Entries per row: one, but for a set's elements or a text's words."""
+        return usual_entries(self.model, view)
+
+    def _share(self, view: View) -> float:
+        """The share of rows that have an entry."""
+        if dangling_role(self.model, view) is not None:
+            return 0.0  # a reference leads to a row, in the ordinary course
+        share = self.statistics.share(view.entity, view.where)
+        asked = {str(condition.path) for condition in view.where}
+        having = [part.path for part in view.parts if part.path and part.path not in asked and not part.or_missing]
+        return share * self.statistics.all_present(
+            view.entity, (path_of(text, self.model, view.entity) for text in having)
+        )
+
+    def distinct(self, entity: str, parts: Sequence[Part]) -> float:
+        """How many values a sequence of parts has together."""
+        many = 1.0
+        whole = []
+        for part in parts:
+            if part.ways > 1:
+                many *= part.ways
+                continue
+            path = path_of(part.path, self.model, entity)
+            values = self.statistics.distinct(entity, path, part.cut)
+            if part.cut in ("each", "words"):
+                many *= values  # a row has several, so that there may be more than rows
+                continue
+            whole.append((path, part.cut))
+            many *= (values + part.or_missing) / values
+        return many * self.statistics.together(entity, whole)
+
+    def of(self, view: View, readers: float = 0.0) -> ViewFacts:
+        """The facts of one view; `readers` is the peak rate of the requests that may read it, by hottest share."""
+        entity = view.entity
+        key = self._key(view)
+        most_rows = max(1.0, key.rows * key.hottest)
+        if view.measures and view.partition:
+            most_rows = min(most_rows, self.distinct(entity, view.sort))  # a large partition has no more groups
+        values: dict[str, float] = {}
+        most = 0.0
+        for text in view.holds:
+            values[text], largest = self._value_bytes(entity, text)
+            most += largest
+        for measure in view.measures:
+            values[measure.name] = 8.0
+        if view.measures:
+            values[COUNT] = 4.0
+        embeds: dict[str, EmbedFacts] = {}
+        for embed in view.embeds:
+            self._embed(entity, embed, "", 1.0, 1.0, embeds)
+        if entity not in self._row_bytes:
+            stored = self.model.entities[entity].stored
+            self._row_bytes[entity] = sum(self._value_bytes(entity, column)[0] for column in stored)
+        writes, together = key.writes, key.together
+        if key.updates:
+            held = {path.partition(".")[0] for path in self._deciding(view)}
+            placing = {part.path.partition(".")[0] for part in view.parts}
+            for columns, rate, joined in key.updates:
+                if not columns.isdisjoint(held):
+                    times = 1 if columns.isdisjoint(placing) else 2
+                    writes += times * rate
+                    together += times * joined
+        return ViewFacts(
+            key.rows,
+            key.partitions,
+            key.bytes,
+            values,
+            most,
+            most_rows,
+            writes,
+            readers,
+            embeds,
+            key.hottest,
+            self._row_bytes[entity],
+            self.marked_bytes(view),
+            together,
+            key.partition_bytes,
+        )
+
+    def _value_bytes(self, entity: str, text: str) -> tuple[float, float]:
+        """Average and largest bytes of a path."""
+        found = self._bytes.get((entity, text))
+        if found is None:
+            path = path_of(text, self.model, entity)
+            found = self.statistics.bytes(entity, path), most_bytes(self.model.column(entity, path).type)
+            self._bytes[(entity, text)] = found
+        return found
+
+    def _key(self, view: View) -> _KeyFacts:
+        """What follows from the key alone: views differ more often in what they hold."""
+        shape = (view.entity, view.partition, view.sort, view.where, bool(view.measures))
+        found = self._keys.get(shape)
+        if found is None:
+            found = self._keys[shape] = self._key_facts(view)
+        return found
+
+    def _key_facts(self, view: View) -> _KeyFacts:
+        entity = view.entity
+        share, multiplicity = self.share(view), self.multiplicity(view)
+        rows = self.statistics.rows(entity) * share * multiplicity
+        if view.measures:
+            rows = min(rows, self.distinct(entity, view.parts))
+        partitions = min(rows, self.distinct(entity, view.partition)) if view.partition else 1.0
+        writes, together, updates = 0.0, 0.0, []
+        usual = self.write_share(view)
+        having = min(1.0, share * multiplicity if not view.where else 1.0)
+        having = 0.0 if dangling_role(self.model, view) is not None else having
+        for write, times in self.statistics.written(entity):
+            rate = peak_rate(write.traffic) * times * max(write.traffic.top or 0.0, usual) * having
+            if write.kind in ("update", "change") and write.entity == entity and not write.children:
+                columns = frozenset(column.partition(".")[0] for column in (*write.sets, *write.adds))
+                updates.append((columns, rate, rate * self.joined(write, entity)))
+            else:
+                writes += rate
+                together += rate * self.joined(write, entity)
+        computed = 0.0
+        moving = computed_of(self.model, replace(view, holds=()))
+        for column, role in computed_of(self.model, view).items():
+            times_two = 2.0 if column in moving else 1.0  # an entry that moves is deleted and put
+            for write, times in self.statistics.written(role.entity):
+                rate = peak_rate(write.traffic) * times * max(write.traffic.top or 0.0, usual) * having
+                computed += times_two * rate
+        partition = self.key_bytes(entity, view.partition)
+        key, hottest = partition + self.key_bytes(entity, view.sort), self.hottest_share(view)
+        return _KeyFacts(
+            rows,
+            max(1.0, partitions),
+            key,
+            hottest,
+            writes + computed,
+            tuple(updates),
+            together + computed,
+            partition,
+        )
+
+    def joined(self, write: Write, entity: str) -> float:
+        """The share of a write's calls that write a row of an entity together with other rows, as one step."""
+        if write.entity != entity or (write.children and write.by_key):
+            return 1.0
+        return self._joined.get(write.name, 0.0)
+
+    def _deciding(self, view: View) -> Iterator[str]:
+        """The paths whose change changes an entry."""
+        yield from view.holds
+        for part in view.parts:
+            yield from (part.path, *part.also)
+        yield from (str(condition.path) for condition in view.where)
+        for measure in view.measures:
+            yield from (str(path) for path in term_paths(measure.term))
+
+    def marked_bytes(self, view: View) -> float:
+        """What the home holds, in all, of the values behind references that groups depend on."""
+        sizes = [self.statistics.bytes(view.entity, path) for path in marks_of(self.model, view)]
+        return sum(sizes) * self.statistics.rows(view.entity)
+
+    def _embed(
+        self, entity: str, embed: Embed, prefix: str, mean: float, most: float, found: dict[str, EmbedFacts]
+    ) -> None:
+        role = self.model.entities[entity].roles[embed.role]
+        per_parent = mean * self.statistics.fan_out(entity, embed.role)
+        hottest = most * (role.most or max(per_parent * 100, 1000.0))
+        if embed.limit is not None:
+            per_parent, hottest = min(per_parent, float(embed.limit)), min(hottest, float(embed.limit))
+        values = {}
+        for text in embed.holds:
+            path = path_of(text, self.model, role.entity)
+            values[text] = self.statistics.bytes(role.entity, path)
+        name = f"{prefix}{embed.role}"
+        found[name] = EmbedFacts(per_parent, hottest, self.key_bytes(role.entity, embed.sort), values)
+        for inner in embed.embeds:
+            self._embed(role.entity, inner, f"{name}.", per_parent, hottest, found)
+
+    def hottest_share(self, view: View) -> float:
+        """The share of the entries that the largest partition holds."""
+        shares = [1.0]
+        share = 1.0
+        for part in view.partition:
+            if part.ways > 1:
+                continue
+            path = path_of(part.path, self.model, view.entity)
+            found = self.statistics.hottest_share(view.entity, path, part.cut)
+            if part.cut in CUT_SECONDS:
+                share *= found  # what somebody does is spread over time, while other columns may go together
+            else:
+                shares.append(found)
+        share *= min(shares)
+        columns = {part.path for part in view.partition if part.cut is None}
+        here = self.model.entities[view.entity]
+        if any(set(key) <= columns for key in (here.key, *here.unique)):
+            share = 1.0 / max(1.0, self.statistics.rows(view.entity))
+        for part in view.partition:
+            share /= part.ways
+        return share
+
+    def write_share(self, view: View) -> float:
+        """The share of writes that go to the hottest partition; a time bucket does not cool the present one."""
+        shares = [1.0]
+        for part in view.partition:
+            if part.ways > 1 or part.cut in CUT_SECONDS:
+                continue
+            path = path_of(part.path, self.model, view.entity)
+            if self.model.column(view.entity, path).type.kind in ("date", "timestamp"):
+                continue
+            shares.append(self.statistics.hottest_share(view.entity, path, part.cut))
+        share = min(shares)
+        for part in view.partition:
+            if part.cut != COPIES:
+                share /= part.ways
+        return share
+
+    def key_bytes(self, entity: str, parts: Sequence[Part]) -> float:
+        """Average bytes of the values of key parts."""
+        total = 0.0
+        for part in parts:
+            if part.ways > 1:
+                total += 2
+                continue
+            kind = self.model.column(entity, path_of(part.path, self.model, entity)).type
+            if part.cut == "each" and kind.of is not None:
+                kind = kind.of
+            if part.cut in CUT_SECONDS:
+                total += 10
+            elif part.cut == "words":
+                total += 8
+            else:
+                total += average_bytes(kind)
+            total += 1
+        return total

@@ -1,0 +1,163 @@
+"""Why a pattern cannot be served, and the cheapest change to the model that would serve it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import ceil, floor
+
+from keyplan.design.findings.hints import amount, cost_of, cost_with, whole_groups
+from keyplan.design.options.goals import goal_p99
+from keyplan.design.problem.build import Built, build_problem
+from keyplan.engines.base import Engine
+from keyplan.model.model import Model
+from keyplan.model.pattern import Condition, Param, Pattern, term_paths
+from keyplan.model.types import Type
+from keyplan.plan.design import Unserved
+
+CENTS = 2
+"""The digits of a decimal that is tried in place of a float."""
+
+
+def explain_unserved(model: Model, engine: Engine, built: Built, advise: bool) -> dict[str, Unserved]:
+    """A reason per pattern or write without a plan; with `advise` for patterns, a change that was found to help."""
+    found = {}
+    for name, reasons in built.unserved.items():
+        # The last rejections come from the views made for this very pattern; scans of everything come first.
+        reason = next((text for text in reversed(reasons) if "scan" not in text), reasons[-1])
+        change = _cheapest_change(model, engine, built, name) if advise and name in model.patterns else ""
+        found[name] = Unserved(reason, change)
+    return found
+
+
+def _cheapest_change(model: Model, engine: Engine, built: Built, name: str) -> str:
+    """Tries changes one by one, the mildest first, and re-solves only this pattern."""
+    pattern = model.patterns[name]
+    for text, other in _changes(model, pattern):
+        changed = other.patterns[name]
+        trial = _alone(other, engine, changed)
+        if name in trial.unserved:
+            continue
+        if changed.p99_ms is not None and changed.p99_ms != pattern.p99_ms:
+            changed = _least_p99(model, engine, pattern, changed, trial)
+            text = f"raise p99 to {changed.p99_ms:g}ms"
+        same = other.entities is model.entities
+        value = cost_with(built, changed) if same else cost_of(other, engine, name)
+        return text if value is None else f"{text}; the whole design would cost {amount(value)} {_unit(model, engine)}"
+    return ""
+
+
+def _unit(model: Model, engine: Engine) -> str:
+    return engine.costs(model).unit
+
+
+def _alone(model: Model, engine: Engine, pattern: Pattern) -> Built:
+    """The problem with this pattern only."""
+    return build_problem(replace(model, patterns={pattern.name: pattern}, transactions={}), engine)
+
+
+def _least_p99(model: Model, engine: Engine, pattern: Pattern, changed: Pattern, served: Built) -> Pattern:
+    """The pattern with the least whole number of milliseconds that serves it, if `changed` does with more."""
+    assert pattern.p99_ms is not None
+    assert changed.p99_ms is not None
+    low, high = floor(pattern.p99_ms), ceil(changed.p99_ms)
+    if low < 1 or high != changed.p99_ms:
+        return changed  # less than a millisecond is told as it is
+
+    def is_served(milliseconds: int) -> bool:
+        trial = replace(pattern, p99_ms=float(milliseconds))
+        return pattern.name not in _alone(model, engine, trial).unserved
+
+    guess = ceil(max((goal_p99(root.goal) for root in served.problem.roots if root.name == pattern.name), default=high))
+    while high - low > 1:
+        middle = guess if low < guess < high else (low + high) // 2
+        low, high = (low, middle) if is_served(middle) else (middle, high)
+        guess = high - 1 if high == guess else 0
+    return replace(pattern, p99_ms=float(high))
+
+
+def _changes(model: Model, pattern: Pattern) -> Iterator[tuple[str, Model]]:
+    """The mildest first: what is asked in another form, said of the data, done without, asked less often."""
+    for text, changed in _milder(pattern):
+        yield text, _with(model, changed)
+    yield from _of_data(model, pattern)
+    for text, changed in (*_harder(pattern), *_one_group(model, pattern)):
+        yield text, _with(model, changed)
+
+
+def _with(model: Model, pattern: Pattern) -> Model:
+    return replace(model, patterns={**model.patterns, pattern.name: pattern})
+
+
+def _milder(pattern: Pattern) -> list[tuple[str, Pattern]]:
+    changes: list[tuple[str, Pattern]] = []
+    milder = whole_groups(pattern)
+    if milder is not None:
+        changes.append(milder)
+    if pattern.p99_ms is not None:
+        for factor in (2, 5, 10, 100):
+            slower = pattern.p99_ms * factor
+            changes.append((f"raise p99 to {slower:g}ms", replace(pattern, p99_ms=slower)))
+    if pattern.consistency == "strong":
+        changes.append(("set consistency to eventual", replace(pattern, consistency="eventual")))
+    if pattern.order:
+        changes.append(("drop the order", replace(pattern, order=())))
+    return changes
+
+
+def _harder(pattern: Pattern) -> list[tuple[str, Pattern]]:
+    changes: list[tuple[str, Pattern]] = []
+    if pattern.p99_ms is not None:
+        changes.append(("drop p99", replace(pattern, p99_ms=None)))
+    for factor in (2, 10, 100, 1000):
+        fewer = pattern.traffic.rate / factor
+        text = f"ask less often, {fewer:.3g}/s (answers can be cached)"
+        calm = replace(pattern, traffic=replace(pattern.traffic, rate=fewer))
+        changes.append((text, calm))
+        if pattern.p99_ms is not None:
+            changes.append((f"{text}, and drop p99", replace(calm, p99_ms=None)))
+    return changes
+
+
+def _of_data(model: Model, pattern: Pattern) -> Iterator[tuple[str, Model]]:
+    """Sums of floats cannot be kept, because they drift as they are added to and taken from; those of decimals can."""
+    floats = sorted(
+        {
+            path.column
+            for compute in pattern.compute
+            if compute.how in ("sum", "avg")
+            for path in term_paths(compute.term)
+            if not path.roles and model.column(pattern.entity, path).type.kind == "float"
+        }
+    )
+    if floats:
+        names = " and ".join(f"'{name}'" for name in floats)
+        text = f"make {names} of '{pattern.entity}' decimal({CENTS}), whose sums can be kept exactly"
+        yield text, _as_decimals(model, pattern.entity, floats)
+
+
+def _one_group(model: Model, pattern: Pattern) -> Iterator[tuple[str, Pattern]]:
+    """A part of all rows at a call, where nothing but everything would have to be read."""
+    asked = [group.path for group in pattern.group if group.cut is None]
+    asked += [term.path for term in pattern.order if pattern.kind == "find"]
+    named = {str(condition.path) for condition in pattern.where}
+    forms = [("", pattern)]
+    if pattern.p99_ms is not None:
+        forms.append((", and drop p99", replace(pattern, p99_ms=None)))
+    for path in dict.fromkeys(asked):
+        if str(path) in named or path.roles or model.column(pattern.entity, path).computed is not None:
+            continue
+        given = Condition(path, "=", (Param(path.column),))
+        for text, form in forms:
+            yield f"ask for one '{path}' at a call ({given}){text}", replace(form, where=(*form.where, given))
+
+
+def _as_decimals(model: Model, entity: str, names: list[str]) -> Model:
+    here = model.entities[entity]
+    exact = Type("decimal", scale=CENTS)
+    changed = replace(
+        here,
+        fields={name: replace(one, type=exact) if name in names else one for name, one in here.fields.items()},
+        columns={name: replace(one, type=exact) if name in names else one for name, one in here.columns.items()},
+    )
+    return replace(model, entities={**model.entities, entity: changed})

@@ -1,0 +1,1 @@
+"""What patterns and writes ask for, to a fixed point."""

@@ -1,0 +1,224 @@
+"""What a view lacks of what a need wants: the rest of the row, what is computed, values behind references, children.
+
+Each is a need of its own, so often per row that is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from keyplan.design.candidates.match import Match
+from keyplan.design.candidates.overflow import begins, chance_of_more, rows_if_more
+from keyplan.design.needs.need import (
+    Need,
+    Tree,
+    computed_needs,
+    row_by_key,
+    row_of_role,
+    rows_of_role,
+    select_paths,
+    wanted,
+)
+from keyplan.design.needs.subsets import serves
+from keyplan.design.statistics.derived import Statistics
+from keyplan.engines.base import Kind
+from keyplan.model.model import Model, path_of
+from keyplan.model.pattern import Condition, Outer, Select
+from keyplan.plan.view import Embed, View
+
+Variant = Literal["plain", "fuller", "kept", "apart"]
+"""How what is beside a row is had, where there is a choice: children come along as far as they can; `fuller`: also such
+as are all there are, unless there are many; `apart`: none does, and each role is read by itself; `kept`: what is
+computed is taken from the row that keeps it."""
+
+
+@dataclass(unsafe_hash=True)
+class Extra:
+    """Something that a view lacks of what is wanted: a need of its own, so often per row."""
+
+    role: str
+    what: str
+    need: Need
+    times: float
+    under: tuple[str, ...] = ()
+    select: Select | None = None
+    early: bool = False
+    beyond: int | None = None
+    """children: only for rows with which so many came along, as there may be more."""
+    chance: float = 1.0
+    """How often a row has so many."""
+
+
+class Extras:
+    """What has to be fetched besides, worked out for the ways of one design problem."""
+
+    def __init__(self, model: Model, statistics: Statistics, kinds: Mapping[str, Kind]) -> None:
+        self.model = model
+        self.statistics = statistics
+        self.kinds = kinds
+        self._rows: dict[tuple[str, frozenset[str], bool], Need] = {}
+
+    def lacking(self, need: Need, found: Match, rows: float, *, kept: bool) -> list[Extra] | None:
+        """The columns and values behind roles that the view does not hold; None if they cannot be fetched from it.
+
+        What is computed is worked out anew, or comes with the row if that is read, which may keep it (`kept`: it is
+        read for that alone).
+        """
+        if not found.missing and not found.left:
+            return []
+        model = self.model
+        here = model.entities[need.entity]
+        asked = set(found.missing)
+        for condition in found.left:
+            asked |= {str(path) for path in (condition.path, *condition.also)}
+        asked -= set(found.view.holds) if not found.at else set()
+        computed = {text for text in asked if text in here.columns and here.columns[text].computed is not None}
+        own = {text for text in asked - computed if text in here.columns}
+        behind = asked - own - computed
+        extras: list[Extra] = []
+        if own or kept:
+            own, computed = own | computed, set()
+        if own:
+            # The row's own home has to be read: everything that hangs on it comes with it.
+            fixed = {c.path.column for c in need.given if c.op == "=" and not c.path.roles and c.cut is None}
+            if set(here.key) <= fixed:
+                return None  # the key is known: reading the row at once is never dearer
+            extras.append(Extra("", "row", self._row(need.entity, own | behind, need.strong), rows))
+        else:
+            reachable = self._reachable(found)
+            for name, inner in self._by_role(need.entity, behind):
+                role = here.roles[name]
+                if role.many or not set(role.columns) <= reachable:
+                    return None
+                times = rows * self.statistics.present(need.entity, role.columns[0])
+                extras.extend(self._behind(need.entity, name, inner, need.strong, times, ()))
+        for together, inner_need in computed_needs(model, need.entity, computed, need.strong):
+            extras.append(Extra(", ".join(together), "computed", inner_need, rows))
+        return extras
+
+    def _row(self, entity: str, paths: Set[str], strong: bool) -> Need:
+        """One row by its key; the same need for the same paths, whichever view lacks them."""
+        asked = (entity, frozenset(paths), strong)
+        if asked not in self._rows:
+            self._rows[asked] = row_by_key(self.model, entity, paths, strong=strong)
+        return self._rows[asked]
+
+    def _reachable(self, found: Match) -> set[str]:
+        """The paths that a read of the view, or of what it embeds, can deliver."""
+        embed = found.view.embed_at(found.at)
+        if embed is not None:
+            return set(embed.holds)
+        stored = self.model.entities[found.view.entity].stored if self.kinds[found.view.kind].holds_all else ()
+        return {*found.view.holds, *stored}
+
+    def _by_role(self, entity: str, paths: Set[str]) -> Iterator[tuple[str, set[str]]]:
+        """Paths by the role that they begin with, as seen from the row behind it."""
+        for name in sorted({path_of(text, self.model, entity).roles[0] for text in paths}):
+            yield name, {text[len(name) + 1 :] for text in paths if text.startswith(name + ".")}
+
+    def children(
+        self, need: Need, found: Match, rows: float, document: View | None, variant: Variant
+    ) -> tuple[dict[str, Select], list[Extra]] | None:
+        """The children that come along with the rows, and those that have to be fetched; None if that cannot be."""
+        along: dict[str, Select] = {}
+        extras: list[Extra] = []
+        at = found.view.embed_at(found.at)
+        embeds = {embed.role: embed for embed in (document or at or found.view).embeds}
+        for tree in need.trees:
+            embed = embeds.get(tree.role)
+            ordered = embed is not None and not any(term.path.roles for term in tree.select.order)
+            ordered = ordered and variant != "apart"
+            if embed is None or not ordered or not serves(self.model, need.entity, embed, tree.select):
+                apart = Extra(tree.role, "children", self._child_rows(need, tree), rows, (), tree.select)
+                if embed is None or variant != "fuller" or not begins(self.model, need.entity, embed, tree.select):
+                    extras.append(apart)
+                    continue
+                extras.append(self._if_more(need.entity, embed, apart))
+            under = self._under(need, tree.role, tree.select, embed, rows)
+            if under is None:
+                return None
+            along[tree.role] = tree.select
+            extras.extend(under)
+        return along, extras
+
+    def _if_more(self, entity: str, embed: Embed, apart: Extra) -> Extra:
+        """Children that are fetched only for rows with which as many came along as are kept with any."""
+        chance = chance_of_more(self.statistics, entity, embed)
+        need = replace(apart.need, when_many=rows_if_more(self.statistics, entity, embed))
+        return replace(apart, need=need, times=apart.times * chance, beyond=embed.limit, chance=chance)
+
+    def _child_rows(self, need: Need, tree: Tree) -> Need:
+        *above, role = tree.role.split(".")
+        owner = self.model.entity_at(need.entity, tuple(above))
+        child = rows_of_role(self.model, owner, role, tree.select, need.strong)
+        if not above:
+            return child
+        prefix = ".".join(above)
+        return replace(child, given=tuple(self._outer_through(need.entity, prefix, c) for c in child.given))
+
+    def _behind(
+        self, entity: str, role: str, paths: set[str], strong: bool, times: float, under: tuple[str, ...]
+    ) -> Iterable[Extra]:
+        """The row behind a to-one role; its computed columns depend on the key alone and need no row."""
+        target = self.model.entities[self.model.entities[entity].roles[role].entity]
+        computed = {text for text in paths if text in target.columns and target.columns[text].computed is not None}
+        for together, need in computed_needs(self.model, target.name, computed, strong):
+            given = tuple(self._outer_through(entity, role, condition) for condition in need.given)
+            label = together[0] if len(together) == 1 else f"({', '.join(together)})"
+            yield Extra(f"{role}.{label}", "computed", replace(need, given=given), times, under)
+        if paths - computed:
+            need = row_of_role(self.model, entity, role, paths - computed, strong)
+            yield Extra(role, "row", need, times, under)
+
+    def _outer_through(self, entity: str, prefix: str, condition: Condition) -> Condition:
+        operand = condition.operands[0]
+        assert isinstance(operand, Outer)
+        path = self.model.resolve(entity, f"{prefix}.{operand.path}")
+        return replace(condition, operands=(Outer(str(path)),))
+
+    def _under(self, need: Need, role: str, select: Select, embed: Embed, rows: float) -> list[Extra] | None:
+        """What embedded children lack, fetched for each of them."""
+        model = self.model
+        entity = embed.entity
+        here = model.entities[entity]
+        times = rows * self.statistics.fan_out(need.entity, role)
+        if select.limit:
+            times = min(times, rows * select.limit)
+        paths, trees = select_paths(model, entity, select)
+        lacking = set(wanted(model, entity, paths)) - set(embed.holds)
+        found: list[Extra] = []
+        computed = [text for text in lacking if text in here.columns]
+        for together, inner_need in computed_needs(model, entity, computed, need.strong):
+            found.append(Extra(", ".join(together), "computed", inner_need, times, (role,)))
+        behind = {text for text in lacking if text not in here.columns}
+        for name, inner in self._by_role(entity, behind):
+            present = self.statistics.present(entity, here.roles[name].columns[0])
+            found.extend(self._behind(entity, name, inner, need.strong, times * present, (role,)))
+        for tree in trees:
+            if "." in tree.role:
+                return None
+            child = rows_of_role(model, entity, tree.role, tree.select, need.strong)
+            found.append(Extra(tree.role, "children", child, times, (role,), tree.select))
+        return found
+
+    # what need not wait for the row
+
+    def soon(self, need: Need, extra: Extra) -> Extra:
+        """The extra with `early` set, if it need not wait for the row."""
+        early = self._early(need, extra.need) if not extra.under and extra.beyond is None else None
+        return extra if early is None else replace(extra, need=early, early=True)
+
+    def _early(self, need: Need, inner: Need) -> Need | None:
+        """The inner need with the key that the outer one fixes put in place of the row's, so that it need not wait."""
+        if not self.statistics.fixes_one_row(need.entity, need.given):
+            return None
+        known = {c.path.column: c.operands[0] for c in need.given if c.op == "=" and not c.path.roles and c.cut is None}
+        given = []
+        for condition in inner.given:
+            operand = condition.operands[0]
+            if not isinstance(operand, Outer) or operand.path not in known:
+                return None
+            given.append(replace(condition, operands=(known[operand.path],)))
+        return replace(inner, given=tuple(given))

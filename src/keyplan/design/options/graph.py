@@ -1,0 +1,465 @@
+"""Options: every way to answer a need from the candidate views, as a graph of goals and options.
+
+Six rules make all of them: search a view; fetch what it lacks; drive from the parent; re-root at the child;
+intersect; aggregate (fold the rows, or read a view with measures, or both for a range of time). An option uses at most
+one view; what else it takes are goals of its own, so that its cost depends on one (need, view) only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+
+from keyplan.design.candidates.forms import is_directory
+from keyplan.design.candidates.measure import MeasureMatch, match_measures
+from keyplan.design.candidates.windows import moments, windowed
+from keyplan.design.needs.apart import told_apart
+from keyplan.design.needs.computed import refusals
+from keyplan.design.needs.need import Need, believed, driven, extreme_row, intersected, present_then_missing, rows_found
+from keyplan.design.options.extras import Extra
+from keyplan.design.options.goals import NO_LIMIT_MS, Goal, Heat, Option, Sub, coarse, goal_p99, slowest_p99
+from keyplan.design.options.walks import Walk, keeps_buckets_apart, match_directory, named_buckets, walks
+from keyplan.design.options.ways import Way, Ways, at_once
+from keyplan.design.statistics.derived import Statistics
+from keyplan.engines.base import Kind
+from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
+from keyplan.model.model import Model
+from keyplan.plan.view import View
+
+SLOWER = 1.5
+"""How much slower than the fastest way to the outer rows of a drive another one may be."""
+DEEPEST = 5
+"""Goals that are nested deeper are not followed."""
+
+
+class Options:
+    """Builds the goals of one design problem."""
+
+    def __init__(
+        self,
+        model: Model,
+        statistics: Statistics,
+        kinds: Mapping[str, Kind],
+        costs: CostModel,
+        views: Sequence[View],
+        facts: Mapping[str, ViewFacts],
+        like: Options | None = None,
+        same: Set[str] = frozenset(),
+    ) -> None:
+        """`like` are the options of another problem, in which the views of these names are the `same`."""
+        self.model = model
+        self.statistics = statistics
+        self.kinds = kinds
+        self.costs = costs
+        self.facts = facts
+        self._views = views
+        before = like.ways if like is not None else None
+        self.ways: Ways = Ways(model, statistics, kinds, costs, views, facts, before, same)
+        self.measured: dict[str, list[View]] = {name: [] for name in model.entities}
+        for view in views:
+            if view.measures:
+                self.measured[view.entity].append(view)
+        self.directories = {
+            name: [one for one in some if is_directory(one) and not kinds[one.kind].totals]
+            for name, some in self.measured.items()
+        }
+        self._same_entities: Set[str] = self._unchanged(like, views, same) if like is not None else frozenset()
+        self._roots_before = like._roots if like is not None else {}
+        self._roots: dict[tuple[object, ...], tuple[Goal, Set[str]]] = {}
+        self._entities: set[str] = set()
+        self._known_walks: dict[Need, list[Walk]] = {}
+        self._known_costs: dict[tuple[int, float], tuple[Cost, Cost]] = {}
+        self._goals: int = like._goals if like is not None else 0
+        self._heat: Heat | None = None
+        self._barred: Set[str] = frozenset()
+        self._memo: dict[tuple[object, ...], Goal] = {}
+
+    def root(
+        self,
+        need: Need,
+        budget_ms: float | None,
+        heat: Heat | None = None,
+        barred: Set[str] = frozenset(),
+        times: float = 1.0,
+    ) -> Goal:
+        """The goal of a pattern or of a write's lookup, with everything below it, for so many keys at once; it does not
+        begin at `barred` views, where it is too hot together with others."""
+        key = (need, budget_ms, heat, frozenset(barred), times)
+        before = self._roots_before.get(key)
+        if before is not None and before[1] <= self._same_entities:
+            self._roots[key] = before
+            return before[0]
+        self._memo = {}
+        self._heat = heat
+        self._barred = barred
+        self._entities = set()
+        goal = self._goal(believed(self.statistics, need), times, budget_ms or NO_LIMIT_MS, 0)
+        self._roots[key] = (goal, frozenset(self._entities))
+        return goal
+
+    def _unchanged(self, like: Options, views: Sequence[View], same: Set[str]) -> Set[str]:
+        """The entities whose rows lie in the same views as in the other problem, however deep inside: what is asked of
+        these alone is answered as there."""
+        now, before = _lying_in(views), _lying_in(like._views)
+        return {
+            name
+            for name in self.model.entities
+            if now.get(name) == before.get(name) and all(one in same for one in now.get(name, ()))
+        }
+
+    def carried(self, need: Need, options: list[Option]) -> Goal:
+        """A goal that is reached by what holds something anyway, or by paying for it: nothing is looked up."""
+        goal = Goal(need, 1.0, NO_LIMIT_MS, options, number=self._goals)
+        self._goals += 1
+        return goal
+
+    def _goal(self, need: Need, times: float, budget_ms: float, depth: int) -> Goal:
+        budget_ms = coarse(budget_ms)
+        key = (need, round(times, 9), budget_ms)
+        goal = self._memo.get(key)
+        if goal is None:
+            goal = Goal(need, times, budget_ms)
+            self._memo[key] = goal
+            goal.number = self._goals
+            self._goals += 1
+            if depth > DEEPEST:
+                goal.rejections.append("the plan would nest too deep")
+            else:
+                self._fill(goal, depth)
+        return goal
+
+    def _fill(self, goal: Goal, depth: int) -> None:
+        need = goal.need
+        # Where everything is read, all entities are.
+        self._entities.update(self.model.entities if need.scanned else (need.entity,))
+        if need.fold is not None:
+            self._measured(goal, depth)
+            if need.window is None:
+                self._windowed(goal, depth)
+                self._folded(goal, depth)
+                self._apart(goal, depth)
+            return
+        if need.buckets is not None:
+            self._listed(goal)
+            return
+        ways, refused = self.ways.of(need)
+        goal.rejections.extend(refused)
+        buckets = named_buckets(need)
+        for way in ways:
+            if not buckets or keeps_buckets_apart(buckets, way.match.given):
+                self._searched(goal, way, depth)
+        self._driven(goal, depth)
+        self._walked(goal, depth)
+        self._in_two(goal, depth)
+        self._intersected(goal, depth)
+        goal.rejections.extend(refusals(self.model, need))
+
+    # rule 1 and 2: search a view, fetch what it lacks
+
+    def _searched(self, goal: Goal, way: Way, depth: int) -> None:
+        """One option: a prepared way, if there is time for it and for what it lacks."""
+        need = goal.need
+        reads = self._reads(way.work) if depth == 0 else 0.0
+        if reads and self._is_refused(goal, way.work, reads):
+            return
+        cost, scaled = self._costs(goal, way)
+        if cost.p99_ms > goal.budget_ms:
+            goal.rejections.append(
+                f"reading '{need.entity}' takes {cost.p99_ms:.4g} ms of {goal.budget_ms:.4g} ms left"
+            )
+            return
+        goals = self._fetched(goal, way, cost, depth)
+        if goals is None:
+            return
+        times = goal.times
+        goal.options.append(
+            Option(
+                "search",
+                way.match.view,
+                scaled,
+                scaled.requests if scaled.requests is not None else way.work.requests * times,
+                way.rows,
+                way.entries * times,
+                way.entries * way.work.entry_bytes * times,
+                way.match,
+                None,
+                goals,
+                way.along,
+                way.match.ordered,
+                self.costs.heat(way.work, reads) if reads else 0.0,
+                reads,
+                beside=way.beside,
+            )
+        )
+
+    def _fetched(self, goal: Goal, way: Way, cost: Cost, depth: int) -> tuple[Sub, ...] | None:
+        """What a way lacks, fetched in the time that it leaves; None if there is not enough.
+
+        Some of it is fetched along with the way itself (`early`), and the rest after both: it has the time that the
+        fastest of these leave, and they have what the slowest of the rest leaves.
+        """
+
+        def child(extra: Extra, budget_ms: float) -> Goal:
+            return self._goal(extra.need, goal.times * extra.times, budget_ms, depth + 1)
+
+        limited = goal.budget_ms < NO_LIMIT_MS
+        along, left = goal.budget_ms, goal.budget_ms
+        if limited:
+            early = [extra for extra in way.extras if extra.early]
+            late = [extra for extra in way.extras if not extra.early]
+            left -= max([cost.p99_ms, *(goal_p99(child(extra, along)) for extra in (early if late else ()))])
+            along -= max((slowest_p99(child(extra, left)) for extra in (late if early else ())), default=0.0)
+        subs = []
+        for extra in way.extras:
+            found = child(extra, along if extra.early else left)
+            if not found.options:
+                goal.rejections.extend(found.foremost)
+                return None
+            of = (extra.role, extra.what, extra.under, extra.select, extra.early, extra.beyond, extra.chance)
+            subs.append(Sub(found, *of))
+        return tuple(subs)
+
+    def _reads(self, work: Work) -> float:
+        """How often per second the pattern reads the same place, at its peak."""
+        if self._heat is None:
+            return 0.0
+        if work.view.measures:
+            # All rows of a group are one entry; groups meet where there is one partition for all of them.
+            shared = 0.0 if any(part.path for part in work.view.partition) else 1.0
+            return self._heat.per_second * max(self._heat.share, shared)
+        # Calls for different rows meet as well where these share a partition.
+        return self._heat.per_second * max(self._heat.share, work.facts.hottest_share)
+
+    def _is_refused(self, goal: Goal, work: Work, reads: float) -> bool:
+        """Whether a view is too hot for the pattern, by itself or together with others; says so."""
+        reason = self.costs.too_hot(work, reads)
+        if not reason and work.view.name in self._barred:
+            reason = f"its hottest key of '{goal.need.entity}' would be read too often together with other patterns"
+        if reason:
+            goal.rejections.append(reason)
+        return bool(reason)
+
+    def _costs(self, goal: Goal, way: Way) -> tuple[Cost, Cost]:
+        """The cost of one execution of a way, and that of all; goals of different roots ask for the same."""
+        key = (id(way), goal.times)  # the ways stay as long as the options
+        found = self._known_costs.get(key)
+        if found is None:
+            cost = self._timed(way.work, goal, way.cost)
+            found = self._known_costs[key] = (cost, cost.times(goal.times))
+        return found
+
+    def _timed(self, work: Work, goal: Goal, cost: Cost) -> Cost:
+        """The cost of one execution among all that one call makes at once, and the p99 and requests of them all."""
+        if goal.times <= 1:
+            if cost.requests is None:
+                return cost
+            return Cost(cost.cost, cost.units, cost.p99_ms, cost.requests * goal.times, cost.trips)
+        return at_once(self.costs, work, goal.times)
+
+    # rules 3 and 4: conditions behind a role
+
+    def _driven(self, goal: Goal, depth: int) -> None:
+        for outer, inner, times, ordered, role in driven(self.model, self.statistics, goal.need):
+            spent = self.costs.round_ms("get") if goal.budget_ms < NO_LIMIT_MS else 0.0
+            outer_goal = self._goal(outer, goal.times, goal.budget_ms - spent, depth + 1)
+            if ordered and outer.order:
+                outer_goal.options = [option for option in outer_goal.options if option.sorted]
+            if not outer_goal.options:
+                goal.rejections.extend(outer_goal.foremost)
+                continue
+            left = goal.budget_ms
+            if left < NO_LIMIT_MS:
+                # Slow ways to the first rows would leave no time for the second: only the fast ones stay, and what
+                # these take at most, whatever is chosen below them, is what the second go without.
+                share = min(SLOWER * goal_p99(outer_goal), goal.budget_ms - spent)
+                outer_goal = self._goal(outer, goal.times, share, depth + 1)
+                if ordered and outer.order:
+                    outer_goal.options = [option for option in outer_goal.options if option.sorted]
+                if not outer_goal.options:
+                    goal.rejections.extend(outer_goal.foremost)
+                    continue
+                left -= outer_goal.budget_ms
+            inner_goal = self._goal(inner, goal.times * times, left, depth + 1)
+            if ordered and inner.order:
+                inner_goal.options = [option for option in inner_goal.options if option.sorted]
+            if not inner_goal.options:
+                goal.rejections.extend(inner_goal.foremost)
+                continue
+            rows = rows_found(self.statistics, goal.need)
+            if ordered and goal.need.limit:
+                rows = min(rows, float(goal.need.limit))
+            subs = (Sub(outer_goal, role, "outer"), Sub(inner_goal, "", "inner"))
+            by_outer = ordered and bool(outer.order)
+            option = Option("drive", None, Cost(), 0.0, rows, subs=subs, sorted=ordered, by_outer=by_outer)
+            goal.options.append(option)
+
+    # bucket by bucket
+
+    def _walked(self, goal: Goal, depth: int) -> None:
+        """The buckets that are not empty by a directory, then the rows of each until there are enough."""
+        for walk in self._walks(goal.need):
+            spent = self.costs.round_ms("get") if goal.budget_ms < NO_LIMIT_MS else 0.0
+            outer = self._goal(walk.outer, goal.times, goal.budget_ms - spent, depth + 1)
+            if not outer.options:
+                goal.rejections.extend(outer.foremost)
+                continue
+            left = goal.budget_ms
+            if left < NO_LIMIT_MS:
+                left -= max(option.cost.p99_ms for option in outer.options)
+            inner = self._goal(walk.inner, goal.times * walk.times, left, depth + 1)
+            if walk.inner.order:
+                inner.options = [option for option in inner.options if option.sorted]
+            if not inner.options:
+                goal.rejections.extend(inner.foremost)
+                continue
+            rows = rows_found(self.statistics, goal.need)
+            if walk.ordered and goal.need.limit:
+                rows = min(rows, float(goal.need.limit))
+            subs = (Sub(outer, "", "outer"), Sub(inner, "", "inner"))
+            is_sorted = walk.ordered or not goal.need.order
+            option = Option("drive", None, Cost(), 0.0, rows, subs=subs, sorted=is_sorted, by_outer=walk.ordered)
+            goal.options.append(option)
+
+    def _walks(self, need: Need) -> list[Walk]:
+        """The walks for a need, however many goals ask for them."""
+        directories = self.directories[need.entity]
+        if not directories:
+            return []
+        found = self._known_walks.get(need)
+        if found is None:
+            found = self._known_walks[need] = list(walks(self.model, self.statistics, directories, need))
+        return found
+
+    def _listed(self, goal: Goal) -> None:
+        """The directories that say which buckets there are."""
+        for view in self.directories[goal.need.entity]:
+            found = match_directory(self.statistics, self.kinds[view.kind], view, goal.need)
+            if found is not None:
+                self._counted(goal, view, found, 1)
+
+    # rule 5: two keys at once
+
+    def _intersected(self, goal: Goal, depth: int) -> None:
+        need = goal.need
+        for parts, whole in intersected(self.model, need):
+            # What the parts ask is all of what several lists are asked, and else two conditions of the row's own.
+            is_listed = any(self.model.is_many(need.entity, c.path.roles) for c in need.given)
+            given = need.given if is_listed else tuple(c for part in parts.values() for c in part.given)
+            fewer = need.fewer if len(given) == len(need.given) else 1.0
+            found = self.statistics.matched(need.entity, given, need.at_least, fewer)
+            half = _half(goal.budget_ms)
+            each = {name: self._goal(part, goal.times, half, depth + 1) for name, part in parts.items()}
+            last = self._goal(whole, goal.times * max(found, 1e-6), half, depth + 1)
+            if not all(one.options for one in (*each.values(), last)):
+                continue
+            rows = rows_found(self.statistics, need)
+            subs = (*(Sub(one, name, "part", early=True) for name, one in each.items()), Sub(last, "", "row"))
+            goal.options.append(Option("intersect", None, Cost(), 0.0, rows, subs=subs))
+
+    # an order over a column that may be missing
+
+    def _in_two(self, goal: Goal, depth: int) -> None:
+        """Rows that have the column in its order, then those that lack it."""
+        parts = present_then_missing(self.model, goal.need)
+        if parts is None:
+            return
+        first, second = (self._goal(part, goal.times, _half(goal.budget_ms), depth + 1) for part in parts)
+        first.options = [option for option in first.options if option.sorted]
+        second.options = [option for option in second.options if option.sorted]
+        if not first.options or not second.options:
+            goal.rejections.extend((*first.foremost, *second.foremost))
+            return
+        rows = rows_found(self.statistics, goal.need)
+        subs = (Sub(first, "", "first"), Sub(second, "", "second"))
+        goal.options.append(Option("then", None, Cost(), 0.0, rows, subs=subs, sorted=True))
+
+    # rule 6: aggregates
+
+    def _measured(self, goal: Goal, depth: int) -> None:
+        need = goal.need
+        assert need.fold is not None
+        for view in self.measured[need.entity]:
+            found = match_measures(self.model, self.statistics, self.kinds[view.kind], view, need)
+            if found is not None:
+                self._counted(goal, view, found, depth)
+
+    def _counted(self, goal: Goal, view: View, found: MeasureMatch, depth: int) -> None:
+        """One option: some groups of a view with measures, if there is time for it."""
+        facts = self.facts[view.name]
+        size = self.costs.entry_bytes(view, facts)
+        entries = 1.0 if found.get else found.entries / found.spans
+        most = max(entries, found.entries)
+        work = Work(view, facts, found.get, found.spans, entries, most, size, goal.need.strong)
+        reads = self._reads(work) if depth == 0 else 0.0
+        if reads and self._is_refused(goal, work, reads):
+            return
+        cost = self._timed(work, goal, self.costs.read(work))
+        if cost.p99_ms > goal.budget_ms:
+            goal.rejections.append(f"reading the counters takes {cost.p99_ms:.0f} ms of {goal.budget_ms:.0f} ms")
+            return
+        scaled = cost.times(goal.times)
+        requests = scaled.requests if scaled.requests is not None else found.spans * goal.times
+        total = found.entries * goal.times
+        heat = self.costs.heat(work, reads) if reads else 0.0
+        option = Option("measure", view, scaled, requests, found.entries, total, total * size, None, found)
+        option.heat, option.reads = heat, reads
+        goal.options.append(option)
+
+    def _windowed(self, goal: Goal, depth: int) -> None:
+        """What is kept of the windows that lie wholly in a range of time, and the rows of those that it cuts."""
+        need = goal.need
+        for path, cut in moments(self.measured[need.entity]):
+            found = windowed(self.model, self.statistics, need, path, cut)
+            if found is None or not (found.cut or found.expired):
+                continue
+            # The windows that a range cuts are known at once; that some have lost rows is seen in what is kept of them.
+            late = bool(found.expired)
+            budget = _half(goal.budget_ms) if late else goal.budget_ms
+            whole = self._goal(found.whole, goal.times, budget, depth + 1)
+            edges = self._goal(found.edges, goal.times * (found.cut + found.expired), budget, depth + 1)
+            if not whole.options or not edges.options:
+                goal.rejections.extend((*whole.rejections[:2], *edges.rejections[:2]))
+                continue
+            subs = (
+                Sub(whole, "", "whole", early=True),
+                Sub(edges, "", "edges", early=not late, chance=min(1.0, found.expired)),
+            )
+            rows = rows_found(self.statistics, need)
+            goal.options.append(Option("windows", None, Cost(), 0.0, rows, subs=subs, windows=found))
+
+    def _folded(self, goal: Goal, depth: int) -> None:
+        last = extreme_row(self.model, goal.need)
+        if last is not None:
+            child = self._goal(last, goal.times, goal.budget_ms, depth + 1)
+            child.options = [option for option in child.options if option.sorted]
+            if child.options:
+                goal.options.append(Option("fold", None, Cost(), 0.0, 1.0, subs=(Sub(child, "", "rows"),)))
+        rows = replace(goal.need, fold=None)
+        child = self._goal(rows, goal.times, goal.budget_ms, depth + 1)
+        if not child.options:
+            goal.rejections.extend(child.rejections)
+            return
+        many = rows_found(self.statistics, rows)
+        goal.options.append(Option("fold", None, Cost(), 0.0, many, subs=(Sub(child, "", "rows"),)))
+
+    def _apart(self, goal: Goal, depth: int) -> None:
+        """Aggregates over the same rows, some of them by themselves, all at once."""
+        for parts in told_apart(self.model, goal.need):
+            each = [self._goal(part, goal.times, goal.budget_ms, depth) for part in parts]
+            if all(one.options for one in each):
+                subs = tuple(Sub(one, "", "part", early=True) for one in each)
+                goal.options.append(Option("apart", None, Cost(), 0.0, 1.0, subs=subs))
+
+
+def _lying_in(views: Sequence[View]) -> dict[str, list[str]]:
+    """Per entity: the names of the views that its rows lie in."""
+    found: dict[str, list[str]] = {}
+    for view in views:
+        for entity in dict.fromkeys((view.entity, *(embed.entity for _, embed in view.nested()))):
+            found.setdefault(entity, []).append(view.name)
+    return found
+
+
+def _half(budget_ms: float) -> float:
+    """For each of two that come one after the other."""
+    return budget_ms / 2 if budget_ms < NO_LIMIT_MS else NO_LIMIT_MS

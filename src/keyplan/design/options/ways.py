@@ -1,0 +1,420 @@
+"""Ways: every view that can answer a need, with what it costs, what comes along and what has to be fetched besides.
+
+A way does not depend on where a need arises: not on how often, nor on how much time is left. So it is worked out once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from math import sqrt
+
+from keyplan.design.candidates.match import KeyMatch, Match, child_view, held_by, key_shape, match_contents, match_key
+from keyplan.design.candidates.required import is_home
+from keyplan.design.needs.need import Need, rows_found
+from keyplan.design.options.extras import Extra, Extras, Variant
+from keyplan.design.statistics.buckets import bucket_of, rounds_of_a_walk
+from keyplan.design.statistics.derived import Statistics
+from keyplan.engines.base import Kind
+from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
+from keyplan.model.model import Model, path_of
+from keyplan.model.pattern import Select
+from keyplan.plan.children import first_of
+from keyplan.plan.view import View
+from keyplan.units import format_about, format_bytes
+
+SIZE_BIAS = 1.25
+"""How much larger than the mean a partition is that a call happens to read: calls follow the rows."""
+MOST_BIAS = 10.0
+"""The same for sets that nothing bounds: some have a hundred times the usual rows, and these are looked at most. It is
+the geometric mean of the two, as it is for sets whose largest is known."""
+MOST_WALKED = 100.0
+"""Time buckets that one page may have to be looked for in."""
+MANY_MORE = 3.0
+"""Where a pattern states its `rows`, a slow call is taken to match this many times as many."""
+
+WALK_BYTES = 1_000_000
+"""Entries that no condition on the key narrows down may be filtered for a page up to so many bytes: beyond it is a
+scan, whatever it is called."""
+
+
+@dataclass(unsafe_hash=True)
+class Way:
+    """A view that can answer a need: everything about it that does not depend on where the need arises."""
+
+    match: Match
+    along: Mapping[str, Select]
+    extras: tuple[Extra, ...]
+    work: Work
+    cost: Cost
+    entries: float
+    rows: float
+    beside: str = ""
+    """The view whose documents the engine keeps this one over: their children come along."""
+
+
+@dataclass(unsafe_hash=True)
+class Place:
+    """Where rows of an entity are: a view, or an embed in it; `seen` is the view as those rows see it."""
+
+    view: View
+    at: tuple[str, ...]
+    seen: View
+    held: Set[str]
+    """What a read there delivers."""
+    holds: Set[str]
+    """What the view itself holds."""
+    keyed: Set[str]
+    """What stands in the view's key as it is."""
+
+
+@dataclass(unsafe_hash=True)
+class Asked:
+    """What is asked of all places with one key, for one need."""
+
+    key: KeyMatch
+    tested: Set[str]
+    """The paths of the conditions that the key does not answer."""
+    taken: Set[str]
+    """Those, and what is wanted."""
+    bytes: float
+    """The average bytes of what is taken."""
+
+
+def _walked(found: Match, asked: Asked, entries: float, size: float) -> tuple[float, float]:
+    """The entries that are walked through for a page, and the bytes that are read for it: those of the rows themselves
+    as well, where the entries do not hold what is tested.
+
+    How many rows lie between two that have a word is anybody's guess: a rare one is looked for through all of them.
+    """
+    if any(condition.op == "search" for condition in (*found.filter, *found.left)):
+        entries = max(entries, found.entries)
+    return entries, entries * (size + (asked.bytes if found.left else 0.0))
+
+
+Found = dict[tuple[str, tuple[str, ...]], tuple[list[Way], list[str]]]
+"""Per place, by the names of its view and embed: the ways there, and why others are none; not those without both."""
+
+
+class Ways:
+    """Finds the ways of one design problem, each need's once."""
+
+    def __init__(
+        self,
+        model: Model,
+        statistics: Statistics,
+        kinds: Mapping[str, Kind],
+        costs: CostModel,
+        views: Sequence[View],
+        facts: Mapping[str, ViewFacts],
+        like: Ways | None = None,
+        same: Set[str] = frozenset(),
+    ) -> None:
+        """`like` knows the ways of another problem, in which the views of these names are the `same`."""
+        self.model = model
+        self.statistics = statistics
+        self.kinds = kinds
+        self.costs = costs
+        self.facts = facts
+        self._places: dict[str, dict[tuple[object, ...], list[tuple[int, Place]]]] = {
+            name: {} for name in model.entities
+        }
+        """Per entity and shape of the key: the places, each with its number. Places whose keys are alike answer every
+        need alike, or none of them does."""
+        number = 0
+        for view in views:
+            if view.measures:
+                continue
+            holds = frozenset(view.holds)
+            keyed = frozenset(part.path for part in view.parts if part.cut is None and part.ways == 1)
+            for at in ((), *(at for at, embed in view.nested() if embed.limit is None)):
+                seen = child_view(model, view, at)
+                held = held_by(model, kinds[view.kind], seen)
+                alike = self._places[seen.entity].setdefault(key_shape(seen), [])
+                alike.append((number, Place(view, at, seen, held, holds, keyed)))
+                number += 1
+        self._documents: dict[str, list[View]] = {name: [] for name in model.entities}
+        for view in views:
+            if view.embeds and kinds[view.kind].one_value and is_home(model, kinds, view):
+                self._documents[view.entity].append(view)
+        self.extras = Extras(model, statistics, kinds)
+        self._sizes: dict[tuple[str, str], float] = {}
+        self._entry_sizes: dict[tuple[str, tuple[str, ...]], float] = {}
+        self._whole: dict[str, float] = {}
+        self._prepared: dict[Need, tuple[list[Way], list[str]]] = {}
+        self._found: dict[Need, Found] = {}
+        self._found_before = like._found if like is not None else {}
+        self._same = same
+
+    def of(self, need: Need) -> tuple[list[Way], list[str]]:
+        """The ways to answer a need, and why other views are none."""
+        if need not in self._prepared:
+            found = self._found[need] = self._find(need)
+            ways = [way for some, _ in found.values() for way in some]
+            refused = [reason for _, some in found.values() for reason in some]
+            self._prepared[need] = (ways, refused)
+        return self._prepared[need]
+
+    def _find(self, need: Need) -> Found:
+        """The ways by every place, in the order of the places."""
+        found: Found = {}
+        alone = not need.trees or not self._documents[need.entity]  # ways through one view into another are not
+        before = self._found_before.get(need) if alone else None
+        able: list[tuple[int, Place, Asked]] = []
+        for places in self._places[need.entity].values():
+            asked = self._asked(need, places[0][1])
+            if asked is not None:
+                able += ((number, place, asked) for number, place in places)
+        able.sort(key=lambda one: one[0])
+        for _, place, asked in able:
+            name = (place.view.name, place.at)
+            if before is not None and place.view.name in self._same:
+                if name in before:
+                    found[name] = before[name]
+                continue
+            refused: list[str] = []
+            way = self._way(need, place, asked, refused)
+            if way is not None:
+                more = (*self._variants(need, place, asked, way), *self._through(need, place, asked))
+                found[name] = ([way, *more], refused)
+            elif refused:
+                found[name] = ([], refused)
+        return found
+
+    def _variants(self, need: Need, place: Place, asked: Asked, way: Way) -> Iterator[Way]:
+        """Other ways by the same place, where what is beside the row can be had in several."""
+        wanted: list[Variant] = []
+        if place.view.embeds and not place.at:
+            wanted.append("fuller")
+        if any(extra.what == "computed" and not extra.under for extra in way.extras):
+            wanted.append("kept")
+        if any(self._is_cut(place, role, select) for role, select in way.along.items()):
+            wanted.append("apart")
+        for variant in wanted:
+            other = self._way(need, place, asked, [], None, variant)
+            if other is not None and (variant != "fuller" or other.along != way.along):
+                yield other
+
+    def _is_cut(self, place: Place, role: str, select: Select) -> bool:
+        """Whether only some are wanted of children that are all read: those that stand beside their parent."""
+        kind = self.kinds[place.view.kind]
+        apart = not (kind.one_value or kind.families or place.at)
+        most = self.facts[place.view.name].embeds[role].most_per_parent if apart else 0.0
+        return select.limit is not None and select.limit < most
+
+    def _asked(self, need: Need, place: Place) -> Asked | None:
+        """What a need asks of places with this key; None if they cannot answer it."""
+        key = match_key(self.model, self.statistics, self.kinds[place.view.kind], place.seen, need)
+        if key is None or any(self.model.is_many(need.entity, condition.path.roles) for condition in key.left):
+            return None
+        tested = {path for _, paths in key.tested for path in paths}
+        taken = {*need.wants, *tested}
+        return Asked(key, tested, taken, sum(self._bytes(need.entity, text) for text in sorted(taken)))
+
+    def _through(self, need: Need, place: Place, asked: Asked) -> Iterator[Way]:
+        """The ways through a view that the engine keeps over documents, in which the children are as well."""
+        kind = self.kinds[place.view.kind]
+        if not need.trees or not (kind.kept_by_engine and kind.holds_all) or kind.inside or place.at:
+            return
+        for document in self._documents[need.entity]:
+            way = self._way(need, place, asked, [], document)
+            if way is not None and way.along:
+                yield way
+            full = self._way(need, place, asked, [], document, "fuller")
+            if full is not None and full.along and (way is None or full.along != way.along):
+                yield full
+
+    def _way(
+        self,
+        need: Need,
+        place: Place,
+        asked: Asked,
+        refused: list[str],
+        document: View | None = None,
+        variant: Variant = "plain",
+    ) -> Way | None:
+        """The way by one place."""
+        view, at = place.view, place.at
+        kind, facts = self.kinds[view.kind], self.facts[view.name]
+        if asked.key.scan and not need.scanned and not self.costs.scans(facts, 0.0):
+            # Not even a few: then it does not matter how many.
+            refused.append(_only_a_scan(need, facts))
+            return None
+        found = match_contents(self.model, self.statistics, kind, view, need, at, place.seen, asked.key, place.held)
+        entries, rows, requests = self._reads(need, found)
+        if need.limit is not None and found.walks and found.most_buckets > MOST_WALKED:
+            refused.append(
+                f"a page of '{need.entity}' may lie anywhere in {found.most_buckets:.0f} buckets by {bucket_of(view)}"
+            )
+            return None
+        if view.packed:
+            entries = requests * facts.per_partition
+        size = self._entry_bytes(place)
+        # An exact page of an ordered view is bounded; anything else may have to read its whole partition.
+        page = need.limit if found.ordered and not found.left and not found.filter else None
+        most = float(page) if page is not None else max(entries / requests, 1.0 if found.get else found.most)
+        if page is None and not found.get and bucket_of(view) is not None:
+            most = min(most, facts.hottest_rows)
+        if need.at_least and page is None:
+            most = min(most, max(entries, need.at_least) * MANY_MORE)
+        scanned = need.scanned and not found.missing and (bool(at) or is_home(self.model, self.kinds, view))
+        if found.scan and not scanned and not self.costs.scans(facts, most):
+            refused.append(_only_a_scan(need, facts))
+            return None
+        if found.scan and scanned and kind.partitioned:
+            entries = most = max(entries, self._everything(view.kind) / size)
+        if asked.tested and not found.given and not found.get and not found.scan:
+            walked, read = _walked(found, asked, entries, size)
+            if read > WALK_BYTES:
+                refused.append(
+                    f"only walking through {format_about(walked)} rows of '{need.entity}', "
+                    f"{format_bytes(read)} at a call, would find them"
+                )
+                return None
+        lacking = self.extras.lacking(need, found, rows, kept=variant == "kept")
+        children = self.extras.children(need, found, rows, document, variant)
+        if lacking is None or children is None:
+            return None
+        along, fetched = children
+        if document is not None:
+            facts = replace(facts, embeds=self.facts[document.name].embeds)
+        first = self._first_along(view, along) if kind.families else None
+        if document is None and not kind.one_value and first is None:
+            facts = _as_read(facts, along)
+        work = Work(
+            view,
+            facts,
+            found.get,
+            requests,
+            1.0 if found.get and not view.packed else entries / requests,
+            1.0 if found.get and not view.packed else facts.hottest_rows if view.packed else most,
+            size,
+            need.strong,
+            document is None and not found.missing and asked.taken <= place.holds,
+            found.scan,
+            at,
+            tuple(along),
+            not found.get and not (page is not None and entries >= page),
+            asked.bytes,
+            rounds_of_a_walk(found.most_buckets) if found.walks and need.limit is not None else 1.0,
+            float(need.limit) if need.limit and found.ordered and found.filter and not found.get else 0.0,
+            _fixed(found) if need.limit is None else 0,
+            first,
+            document is None and not at and not found.missing and asked.taken <= place.keyed,
+        )
+        extras = tuple(self.extras.soon(need, extra) for extra in (*lacking, *fetched))
+        beside = document.name if document is not None else ""
+        return Way(found, along, extras, work, read_cost(self.costs, work), entries, rows, beside)
+
+    def _entry_bytes(self, place: Place) -> float:
+        """The average bytes of an entry there."""
+        key = (place.view.name, place.at)
+        size = self._entry_sizes.get(key)
+        if size is None:
+            size = self.costs.entry_bytes(place.view, self.facts[place.view.name], place.at)
+            self._entry_sizes[key] = size
+        return size
+
+    def _everything(self, kind: str) -> float:
+        """The bytes that a scan reads at least: rows of all entities may lie in the same structure, which is read
+        whole, whatever is looked for in it."""
+        if kind not in self._whole:
+            sizes = 0.0
+            for shapes in self._places.values():
+                places = sorted((one for alike in shapes.values() for one in alike), key=lambda one: one[0])
+                views = (one.view for _, one in places if one.view.kind == kind and not one.at)
+                homes = [view for view in views if is_home(self.model, self.kinds, view)]
+                facts = [(view, self.facts[view.name]) for view in homes]
+                sizes += min((each.rows * self.costs.entry_bytes(view, each) for view, each in facts), default=0.0)
+            self._whole[kind] = sizes
+        return self._whole[kind]
+
+    def _first_along(self, view: View, along: Mapping[str, Select]) -> float | None:
+        """How many children are read with each row where they come in the order that they are wanted in; None: all."""
+        if not along:
+            return None
+        (role,) = along
+        embed = view.embed_at((role,))
+        assert embed is not None
+        first = first_of(self.model, view.entity, embed, along[role])
+        return None if first is None else float(first)
+
+    def _bytes(self, entity: str, text: str) -> float:
+        """The average bytes of a path."""
+        if (entity, text) not in self._sizes:
+            path = path_of(text, self.model, entity)
+            self._sizes[(entity, text)] = self.statistics.bytes(entity, path)
+        return self._sizes[(entity, text)]
+
+    def _reads(self, need: Need, found: Match) -> tuple[float, float, float]:
+        """The entries that one execution reads, the rows among them that pass the conditions tested there, and the
+        requests that it takes."""
+        entries, rows = max(found.entries, need.when_many), max(found.rows, need.when_many)
+        if need.limit is None:
+            return entries, rows, found.spans
+        if not found.ordered:
+            # Only a page is wanted, but all of it has to be read to be sorted: larger ones are read more often.
+            bias = self._size_bias(need, found)
+            return entries * bias, rows * bias, found.spans
+        total = rows_found(self.statistics, need)
+        keep_after = total / rows if found.left and rows else 1.0
+        keep_inside = rows / entries if entries else 1.0
+        all_rows, rows = rows, min(rows, need.limit / max(keep_after, 1e-9))
+        # Where all rows are wanted, everything is read, though it may be that nothing passes.
+        wanted_entries = rows / max(keep_inside, 1e-9) if rows < all_rows else entries
+        per_span = min(entries / found.spans, wanted_entries)
+        requests = found.spans
+        if found.walks and found.buckets > 1:
+            # Buckets are read until the page is full; on average in the middle of one.
+            in_bucket = max(entries / found.buckets, 1e-9)
+            requests = found.spans / found.buckets * min(found.buckets, 1.0 + wanted_entries / in_bucket)
+        return min(entries, per_span * requests), rows, requests
+
+    def _size_bias(self, need: Need, found: Match) -> float:
+        if found.get or found.scan or not found.entries:
+            return SIZE_BIAS
+        if self.statistics.is_unbounded(need.entity, need.given):
+            return MOST_BIAS
+        return _bias(found.most, found.entries)
+
+
+def _only_a_scan(need: Need, facts: ViewFacts) -> str:
+    return f"only a scan of {format_about(facts.rows)} rows of '{need.entity}' would find them"
+
+
+def _fixed(found: Match) -> int:
+    """How many parts of a key are given, if nothing else is asked of it."""
+    plain = not found.get and all(one.op in ("=", "in") and one.cut is None for one in found.given)
+    return len({str(one.path) for one in found.given}) if plain else 0
+
+
+def _as_read(facts: ViewFacts, along: Mapping[str, Select]) -> ViewFacts:
+    """The facts with as many children as calls read: where only the first are wanted of all that stand beside their
+    parent, all are read, and there are more of them where more is read."""
+    more = {}
+    for role, select in along.items():
+        embed = facts.embeds[role]
+        if select.limit is not None and select.limit < embed.most_per_parent:
+            bias = _bias(embed.most_per_parent, embed.per_parent)
+            more[role] = replace(embed, per_parent=embed.per_parent * bias)
+    return replace(facts, embeds={**facts.embeds, **more}) if more else facts
+
+
+def _bias(most: float, mean: float) -> float:
+    """How much larger than the mean a set is that is read whole for a page of it: the larger, the more often."""
+    return min(MOST_BIAS, max(SIZE_BIAS, sqrt(most / max(1.0, mean))))
+
+
+def read_cost(costs: CostModel, work: Work) -> Cost:
+    """The cost of one execution, with the p99 of all its rounds."""
+    cost = costs.read(work)
+    return cost if work.rounds <= 1 else at_once(costs, work, 1.0)
+
+
+def at_once(costs: CostModel, work: Work, times: float) -> Cost:
+    """The p99 and requests of `times` executions at once, round after round, and what one of them costs: they may share
+    a request."""
+    many = max(1.0, times)
+    together = costs.read(work.of(work.requests * many))
+    units = {unit: amount / many for unit, amount in together.units.items()}
+    return Cost(together.cost / many, units, together.p99_ms * work.rounds, together.requests, together.trips)

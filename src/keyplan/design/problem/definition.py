@@ -1,0 +1,298 @@
+"""The design problem of one model on one engine: candidate views, roots with their goals, upkeep, requirements.
+
+Everything here is data. `program.py` turns it into a binary program, `evaluate` prices any choice of views by dynamic
+programming, and both must agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from math import ceil
+from types import MappingProxyType
+
+from keyplan.design.options.goals import Goal, Option
+from keyplan.design.upkeep.effects import Upkeep
+from keyplan.engines.work import CostModel, Couplings, LinearRow, ViewFacts
+from keyplan.plan.view import View
+
+INFEASIBLE = float("inf")
+CARRY = "carry"
+"""Roots that stand for what a home has along for other views."""
+
+
+@dataclass
+class Root:
+    """A goal at the top: a pattern, or a lookup of a write."""
+
+    name: str
+    kind: str
+    """pattern, target (the row of a rank), find, children, old, fan, copy, refill, group; CARRY looks up nothing."""
+    goal: Goal
+    rate: float
+    always: bool = True
+    demanded_by: set[str] = field(default_factory=set)
+    """Names of the views that make a write need this lookup."""
+    label: str = ""
+
+    def applies(self, chosen: Iterable[str]) -> bool:
+        """Whether it has to be reached under this choice of views."""
+        return self.always or not self.demanded_by.isdisjoint(chosen)
+
+
+@dataclass
+class Problem:
+    """See the module."""
+
+    views: dict[str, View]
+    facts: Mapping[str, ViewFacts]
+    roots: list[Root]
+    upkeep: dict[tuple[str, str], list[Upkeep]]
+    """Per (write, view)."""
+    rates: Mapping[str, float]
+    """Calls per second of each write."""
+    costs: CostModel
+    required: list[tuple[str, list[str]]]
+    """At least one view of each list has to be chosen; the text says what for."""
+    couplings: Couplings
+    calls: Mapping[str, Calls]
+    """Per write: how it is called."""
+    carrying: Mapping[str, float] = field(default_factory=dict)
+    """A small cost per view, so that nothing useless is kept and ties are broken for keys that people expect."""
+    _fixed: dict[str, float] = field(default_factory=dict, init=False, repr=False)
+    _touches: dict[str, dict[str, Touched]] = field(default_factory=dict, init=False, repr=False)
+
+    def under(self, couplings: Couplings) -> Problem:
+        """The same problem with other rows of the engine, and all that is known of it."""
+        found = replace(self, couplings=couplings)
+        found._fixed, found._touches = self._fixed, self._touches
+        return found
+
+    def fixed_cost(self, name: str) -> float:
+        """What a chosen view costs by itself: storage and its part of every write, without transactions."""
+        if name in self._fixed:
+            return self._fixed[name]
+        view = self.views[name]
+        total = self.costs.keep(view, self.facts[name]) + self.carrying.get(name, 0.0)
+        for write, rate in self.rates.items():
+            for part in self.upkeep.get((write, name), ()):
+                total += part.cost.cost * rate * self.costs.per_second
+        self._fixed[name] = total
+        return total
+
+    def own_touched(self, write: str) -> list[str]:
+        """The self-kept views that a write touches."""
+        return [name for name, touch in self.touches(write).items() if touch.is_own]
+
+    def premiums(self, write: str, chosen: Container[str]) -> dict[str, float]:
+        """Per view that a write touches under this choice: the share of its work there that is done in transactions."""
+        calls = self.calls[write]
+        touched = {name: touch for name, touch in self.touches(write).items() if name in chosen}
+        largest = sorted((touch.share for touch in touched.values()), reverse=True)
+        found = {}
+        for name, touch in touched.items():
+            others = largest[1:] if touch.share == largest[0] else largest
+            with_others = min(touch.share, others[0]) if others else 0.0
+            alone = max(touch.several, with_others) / touch.share if touch.share else 0.0
+            found[name] = 1.0 if calls.several_rows else calls.together + (1.0 - calls.together) * alone
+        return found
+
+    def touches(self, write: str) -> Mapping[str, Touched]:
+        """What a write does to each view that it has to do with, in the order of the views."""
+        if not self._touches:
+            order = {name: number for number, name in enumerate(self.views)}
+            self._touches.update({name: {} for name in self.rates})
+            for (name, view), parts in sorted(self.upkeep.items(), key=lambda item: order[item[0][1]]):
+                if name in self.rates:
+                    self._touches[name][view] = self._touched(name, parts)
+            for name, touched in self._touches.items():
+                if not any(self.is_certain(name, names) for _, names in self.required):
+                    self._touches[name] = {view: touch.rounded_up() for view, touch in touched.items()}
+        return self._touches[write]
+
+    def is_certain(self, write: str, names: Iterable[str]) -> bool:
+        """Whether each call touches whichever of these views there is."""
+        touched = self._touches[write]
+        return all(name in touched and touched[name].share >= 1.0 for name in names)
+
+    def _touched(self, write: str, parts: Sequence[Upkeep]) -> Touched:
+        # What a home has along is priced by a root of its own.
+        paid = [part for part in parts if part.entries and not part.carries]
+        cost = sum(self.costs.premium(part.work, part.cost).cost for part in paid)
+        rows = self.calls[write].rows
+        shares, several = [0.0, 0.0], 0.0
+        for part in parts:
+            if part.entries > 0:
+                shares.append(_share(part.entries / rows))
+                several = max(several, 1.0 if part.entries / rows > 1.0 + 1e-9 else _share(part.work.moves / rows))
+            if part.looks > 0:  # as if one more entry were touched, wherever the row itself is
+                shares.append(_share(part.looks / rows))
+        shares.sort(reverse=True)
+        return Touched(cost * self.rates[write] * self.costs.per_second, shares[0], max(several, shares[1]))
+
+
+def _share(entries: float) -> float:
+    """The share of calls that touch so many entries on average, at most."""
+    return 1.0 if entries >= 1.0 - 1e-9 else entries
+
+
+@dataclass(frozen=True)
+class Calls:
+    """How a write is called."""
+
+    several_rows: bool = False
+    """Each call writes several rows, and nothing can make them one entry."""
+    rows: float = 1.0
+    """The rows that a call changes one after the other, each by itself."""
+    together: float = 0.0
+    """The share of the calls that are made together with others, by the transactions of the model."""
+
+
+@dataclass(unsafe_hash=True)
+class Touched:
+    """What one write does to one view, as far as transactions are concerned."""
+
+    cost: float
+    """What it costs more if all of it is done in transactions, per unit of the objective."""
+    share: float
+    """The share of the rows written that touch self-kept entries of it; 0: they are the engine's."""
+    several: float
+    """The share of them that touch more than one, and are a transaction by that alone."""
+
+    @property
+    def is_own(self) -> bool:
+        return self.share > 0
+
+    def rounded_up(self) -> Touched:
+        """As if each call did what some do: where no entry is touched by each, nobody knows which come together."""
+        return Touched(self.cost, float(ceil(self.share)), float(ceil(self.several)))
+
+
+@dataclass
+class Evaluation:
+    """The price of a choice of views."""
+
+    cost: float
+    choice: dict[int, Option]
+    """Per goal number: the option taken."""
+    best: dict[int, float]
+    """Per goal number: its price."""
+    read_cost: dict[str, float]
+    unserved: list[str]
+
+
+def coupling_cost(couplings: Couplings, chosen: set[str]) -> float:
+    """The least cost of the engine's own variables under a choice of views; infinite if a row cannot hold.
+
+    Each variable counts something: it stands with a negative coefficient in rows of the form `views - variable <= 0`
+    and is as small as these allow. All other rows, those that limit views where a variable is large included, are
+    checked afterwards.
+    """
+    least = dict.fromkeys(couplings.variables, 0.0)
+    sums: list[tuple[LinearRow, float, list[str]]] = []
+    for row in couplings.rows:
+        views = 0.0
+        counted = []
+        for name, weight in row.coefficients.items():
+            if name in chosen:
+                views += weight
+            elif name in least:
+                counted.append(name)
+        sums.append((row, views, counted))
+        if len(counted) == 1 and len(row.coefficients) > 1 and row.coefficients[counted[0]] < 0:
+            (name,) = counted
+            least[name] = max(least[name], (views - row.high) / -row.coefficients[name])
+    for row, views, counted in sums:
+        value = views + sum(row.coefficients[name] * least[name] for name in counted)
+        if value < row.low - 1e-9 or value > row.high + 1e-9:
+            return INFEASIBLE
+    return sum(couplings.variables[name][0] * amount for name, amount in least.items())
+
+
+def _price(goal: Goal, chosen: Set[str], best: dict[int, float], choice: dict[int, Option]) -> float:
+    """The price of a goal, which with those of all below it is noted in `best`, and the options in `choice`."""
+    known = best.get(goal.number)
+    if known is not None:
+        return known
+    lowest = INFEASIBLE
+    best[goal.number] = INFEASIBLE
+    for option in goal.options:
+        if not option.takes <= chosen:
+            continue
+        cost = option.cost.cost
+        for sub in option.subs:
+            cost += _price(sub.goal, chosen, best, choice)
+            if cost == INFEASIBLE:
+                break
+        if cost < lowest - 1e-15 * max(1.0, abs(lowest) if lowest != INFEASIBLE else 1.0):
+            lowest = cost
+            choice[goal.number] = option
+    best[goal.number] = lowest
+    return lowest
+
+
+def evaluate(problem: Problem, chosen: set[str], known: Mapping[int, float] = MappingProxyType({})) -> Evaluation:
+    """Prices a choice of views exactly, by dynamic programming over the options.
+
+    `known` are prices of goals that hold under this choice, too; their options are not in the answer.
+    """
+    best: dict[int, float] = dict(known)
+    choice: dict[int, Option] = {}
+    total = 0.0
+    unserved = []
+    reads: dict[str, float] = {}
+    for _, names in problem.required:
+        if not chosen & set(names):
+            total = INFEASIBLE
+    total += coupling_cost(problem.couplings, chosen)
+    for root in problem.roots:
+        if not root.applies(chosen):
+            continue
+        cost = _price(root.goal, chosen, best, choice)
+        if cost == INFEASIBLE:
+            unserved.append(root.name)
+        share = cost * root.rate * problem.costs.per_second
+        reads[root.name] = reads.get(root.name, 0.0) + share
+        total += share
+    # In the order of the views: sums of floats depend on it, and a set has none of its own.
+    ordered = [name for name in problem.views if name in chosen]
+    for name in ordered:
+        total += problem.fixed_cost(name)
+    if problem.costs.transactional:
+        for write in problem.rates:
+            touches = problem.touches(write)
+            total += sum(touches[name].cost * share for name, share in problem.premiums(write, chosen).items())
+    return Evaluation(total, choice, best, reads, unserved)
+
+
+def goals_by_view(problem: Problem, found: Evaluation) -> dict[str, set[int]]:
+    """Per view: the goals whose plan comes to it, so that no others change their price if it is dropped."""
+    used: dict[int, frozenset[str]] = {}
+    seen: set[int] = set()
+    stack = [root.goal for root in reversed(problem.roots)]
+    while stack:
+        goal = stack.pop()
+        if goal.number not in seen:
+            seen.add(goal.number)
+            _views_of(goal, found, used)
+            stack.extend(sub.goal for option in goal.options for sub in option.subs)
+    users: dict[str, set[int]] = {}
+    for number, names in used.items():
+        for name in names:
+            users.setdefault(name, set()).add(number)
+    return users
+
+
+def _views_of(goal: Goal, found: Evaluation, used: dict[int, frozenset[str]]) -> frozenset[str]:
+    """The views that the plan of a goal comes to, noted in `used` with those of all below it."""
+    if goal.number not in used:
+        used[goal.number] = frozenset()
+        option = found.choice.get(goal.number)
+        if option is not None:
+            used[goal.number] = option.takes.union(*(_views_of(sub.goal, found, used) for sub in option.subs))
+    return used[goal.number]
+
+
+def carried(problem: Problem, chosen: set[str]) -> float:
+    """The part of a choice's value that structures are thought to cost by being there, which nobody is billed for."""
+    return sum(problem.carrying.get(name, 0.0) for name in sorted(chosen)) + coupling_cost(problem.couplings, chosen)

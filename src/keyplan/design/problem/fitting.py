@@ -1,0 +1,194 @@
+"""Candidates in the forms that an engine can keep them in, under the names that a problem has for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from keyplan.design.candidates.facts import Facts
+from keyplan.design.candidates.forms import Forms
+from keyplan.design.candidates.given import identity
+from keyplan.design.candidates.local import under_partitions
+from keyplan.design.candidates.match import key_shape, match_key
+from keyplan.design.candidates.required import purposes
+from keyplan.design.candidates.totals import totals_over
+from keyplan.design.needs.need import believed, need_of_pattern
+from keyplan.design.options.goals import Heat
+from keyplan.design.problem.heat import Together, place_of, unsharded
+from keyplan.design.statistics.derived import Statistics, peak_rate, zipf_top
+from keyplan.engines.work import Rejection, ViewFacts
+from keyplan.model.model import Model
+from keyplan.model.pattern import Param, Pattern
+from keyplan.plan.view import View
+
+
+def fitted_views(
+    model: Model,
+    statistics: Statistics,
+    forms: Forms,
+    candidates: list[View],
+    without: Callable[[View], bool],
+    refused: dict[str, str],
+    together: Together,
+) -> tuple[dict[str, View], dict[str, ViewFacts]]:
+    """The candidates in the forms that the engine can keep them in, and what is known of each.
+
+    Says of homes and guards that cannot be kept, in `refused`, why not.
+    """
+    views: dict[str, View] = {}
+    found: dict[str, ViewFacts] = {}
+    needs = [
+        (heat_of(statistics, pattern), believed(statistics, need_of_pattern(model, pattern)))
+        for pattern in model.patterns.values()
+    ]
+    hottest: dict[tuple[object, ...], float] = {}
+    facts, kinds, costs = forms.facts, forms.kinds, forms.costs
+    known = _Known(candidates)
+    more: list[tuple[View, ViewFacts]] = []
+    for view in candidates:
+        if kinds[view.kind].local:
+            continue
+        shape = key_shape(view)
+        if shape not in hottest:
+            used = (
+                heat.per_second * heat.share
+                for heat, need in needs
+                if need.entity == view.entity and need.fold is None
+                if (key := match_key(model, statistics, kinds[view.kind], view, need)) and not key.scan
+            )
+            hottest[shape] = max(used, default=0.0)
+        readers = hottest[shape]
+        fitted = forms.of(view, readers, together=bool(together.beside) and unsharded(view) in together.beside)
+        if isinstance(fitted, Rejection):
+            for purpose in purposes(model, kinds, view):
+                refused.setdefault(purpose, fitted.reason)
+            continue
+        if any(_is_optional(model, view, embed.role) for embed in view.embeds):
+            continue
+        kept = [one for one in fitted if not without(one[0])]
+        if view.embeds:  # different ones may come to the same when only the first children are left
+            kept = [one for one in kept if one[0].embeds == view.embeds or one[0] not in known]
+            known.add(form for form, _ in kept)
+        for form, about in kept:
+            met = together.readers.get(place_of(form), 0.0) if together.readers else 0.0
+            read = about if met <= readers else facts.of(form, met)
+            variants = [one for one in costs.variants(form, read) if not without(one)]
+            if form is kept[0][0]:
+                views[view.name], found[view.name] = replace(form, name=view.name), about
+            else:
+                more.append((form, about))
+            more += [(one, facts.of(one, read.hottest_reads)) for one in variants]
+            for directory in forms.directories(form):
+                if directory not in known and not without(directory):
+                    known.add((directory,))
+                    counted = forms.of(directory)
+                    more += counted if not isinstance(counted, Rejection) else []
+    kept_over = [*views.values(), *(view for view, _ in more)]
+    for packed in [view for view in kept_over if view.packed]:
+        for view in totals_over(model, statistics, kinds, packed, [need for _, need in needs]):
+            if view not in known and not without(view):
+                known.add((view,))
+                fitted = forms.of(view)
+                more += fitted if not isinstance(fitted, Rejection) else []
+    # Local views come last: their partitions are those of the views that they are kept over.
+    for view in candidates:
+        if kinds[view.kind].local and not without(view):
+            for form in under_partitions(model, kinds, view, kept_over):
+                about = facts.of(form)
+                if isinstance(costs.fit(form, about), Rejection) or forms.too_large(form, about):
+                    continue
+                if view.name in views:
+                    more.append((form, about))
+                else:
+                    views[view.name], found[view.name] = replace(form, name=view.name), about
+    for number, (view, about) in enumerate(more, len(candidates)):
+        views[f"v{number}"], found[f"v{number}"] = replace(view, name=f"v{number}"), about
+    return views, found
+
+
+class _Known:
+    """Views that are there already, whatever they are called; few models ever ask."""
+
+    def __init__(self, views: Iterable[View]) -> None:
+        self._views = list(views)
+        self._identities: set[View] = set()
+
+    def add(self, views: Iterable[View]) -> None:
+        self._views.extend(views)
+
+    def __contains__(self, view: View) -> bool:
+        self._identities.update(map(identity, self._views))
+        self._views.clear()
+        return identity(view) in self._identities
+
+
+def called_alike(
+    views: Mapping[str, View],
+    facts: Mapping[str, ViewFacts],
+    other_views: Mapping[str, View],
+    other_facts: Mapping[str, ViewFacts],
+) -> tuple[dict[str, View], dict[str, ViewFacts], set[str]]:
+    """The views under the names that they have in another problem, the others under new ones; and the names of those
+    that have the same facts there."""
+    names = {identity(view): name for name, view in other_views.items()}
+    number = max((int(name[1:]) for name in other_views), default=-1)
+    found: dict[str, View] = {}
+    about: dict[str, ViewFacts] = {}
+    same: set[str] = set()
+    for old, view in views.items():
+        name = names.pop(identity(view), None)
+        if name is None:
+            number += 1
+            name = f"v{number}"
+        elif other_facts[name] == facts[old] and other_views[name].base == view.base:
+            same.add(name)
+        found[name] = other_views[name] if name in same else replace(view, name=name)
+        about[name] = other_facts[name] if name in same else facts[old]
+    return found, about, same
+
+
+def add_given(
+    facts: Facts, views: dict[str, View], found: dict[str, ViewFacts], given: Mapping[str, Sequence[View]]
+) -> dict[str, str]:
+    """Adds views that have to be there to the candidates, and says what they are called there."""
+    known = {identity(view): name for name, view in views.items()}
+    number = max((int(name[1:]) for name in views), default=-1)
+    names = {}
+    for label, forms in given.items():
+        view = next((form for form in forms if identity(form) in known), forms[-1])
+        if identity(view) not in known:
+            number += 1
+            name = f"v{number}"
+            known[identity(view)] = name
+            views[name] = replace(view, name=name, base="")
+            found[name] = facts.of(views[name])
+        names[label] = known[identity(view)]
+    return names
+
+
+def heat_of(statistics: Statistics, pattern: Pattern) -> Heat:
+    """How often per second, at its peak, a pattern is called, and the share of calls that ask for the same thing: by
+    its own, its entity's or its parameters' skew."""
+    entity = statistics.model.entities[pattern.entity]
+    share = pattern.traffic.top or 0.0
+    skew = pattern.traffic.skew or entity.skew
+    if not share and skew:
+        share = zipf_top(statistics.rows(pattern.entity), skew)
+    if not share and entity.top:
+        share = entity.top
+    if not share:
+        shares = [
+            statistics.hottest_share(pattern.entity, c.path, c.cut)
+            for c in pattern.where
+            if c.op == "="
+            and isinstance(c.operands[0], Param)
+            and not statistics.model.is_many(pattern.entity, c.path.roles)
+        ]
+        share = min(shares, default=1.0)
+    return Heat(peak_rate(pattern.traffic), share)
+
+
+def _is_optional(model: Model, view: View, role: str) -> bool:
+    """A child without a parent has no place inside one."""
+    step = model.entities[view.entity].roles[role]
+    return any(model.entities[step.entity].columns[column].optional for column in step.columns)

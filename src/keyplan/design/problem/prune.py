@@ -1,0 +1,143 @@
+"""Views that no cheapest design needs, because another one does all that they do for no more.
+
+By numbers, never by shape: `u` replaces `v` if its own cost is no more, it makes no write touch more or look up more,
+it stands wherever one of several views is required and `v` would do, no engine row minds, and it serves every goal
+that `v` serves at no higher price and without further goals. Whatever a design does with `v`, it can do with `u`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from keyplan.design.options.goals import Goal, Option
+from keyplan.design.problem.definition import Problem, Touched
+
+INF = float("inf")
+SAME = 1.0 + 1e-12
+
+
+@dataclass
+class _Uses:
+    """All that a problem has to do with one view."""
+
+    options: dict[int, list[Option]] = field(default_factory=dict)
+    """Per goal number."""
+    goals: int = 0
+    """The same goals as the bits of a number: most pairs of views differ in them."""
+    lookups: int = 0
+    """The roots that it demands, as bits."""
+    required: int = 0
+    """The lists that it stands on, as bits."""
+    weights: dict[int, float] = field(default_factory=dict)
+    """Its coefficient in each row of the engine."""
+    touches: dict[str, Touched] = field(default_factory=dict)
+    """Per write."""
+
+
+def replaceable(problem: Problem) -> set[str]:
+    """The names of views that another one, which is not among them, replaces."""
+    uses = _uses(problem)
+    alike: dict[tuple[str, str], list[str]] = {}
+    for name, view in problem.views.items():
+        alike.setdefault((view.entity, view.kind), []).append(name)
+    dropped: set[str] = set()
+    for names in alike.values():
+        names.sort(key=lambda name: (problem.fixed_cost(name), int(name[1:])))
+        fixed = [problem.fixed_cost(name) for name in names]
+        goals = [uses[name].goals for name in names]
+        for position, name in enumerate(names):
+            for place, other in enumerate(names):
+                if fixed[place] > fixed[position]:
+                    break
+                if goals[position] & ~goals[place] or other == name or other in dropped:
+                    continue
+                if not _replaces(problem, uses, other, name):
+                    continue
+                # Of those that do the same for the same cost, the first stays.
+                if place < position or not _replaces(problem, uses, name, other):
+                    dropped.add(name)
+                    break
+    return dropped
+
+
+def _uses(problem: Problem) -> Mapping[str, _Uses]:
+    found = {name: _Uses() for name in problem.views}
+    for place, goal in enumerate(_goals(problem)):
+        for option in goal.options:
+            for name in option.takes:
+                uses = found[name]
+                uses.options.setdefault(goal.number, []).append(option)
+                uses.goals |= 1 << place
+    for number, root in enumerate(problem.roots):
+        for name in root.demanded_by:
+            found[name].lookups |= 1 << number
+    for number, (_, names) in enumerate(problem.required):
+        for name in names:
+            found[name].required |= 1 << number
+    for write in problem.rates:
+        for name, touch in problem.touches(write).items():
+            found[name].touches[write] = touch
+    for number, row in enumerate(problem.couplings.rows):
+        for name, weight in row.coefficients.items():
+            if name in found:
+                found[name].weights[number] = weight
+    return found
+
+
+def _goals(problem: Problem) -> Iterator[Goal]:
+    seen: set[int] = set()
+    stack = [root.goal for root in problem.roots]
+    while stack:
+        goal = stack.pop()
+        if goal.number not in seen:
+            seen.add(goal.number)
+            yield goal
+            stack.extend(sub.goal for option in goal.options for sub in option.subs)
+
+
+def _replaces(problem: Problem, uses: Mapping[str, _Uses], one: str, other: str) -> bool:
+    new, old = uses[one], uses[other]
+    return (
+        not old.goals & ~new.goals
+        and not old.required & ~new.required
+        and not new.lookups & ~old.lookups
+        and _rows_allow(problem, new.weights, old.weights)
+        and _touches_no_more(new.touches, old.touches)
+        and all(
+            _serves([made for made in new.options[goal] if made.takes - {one} <= option.takes - {other}], option)
+            for goal, many in old.options.items()
+            for option in many
+        )
+    )
+
+
+def _rows_allow(problem: Problem, new: Mapping[int, float], old: Mapping[int, float]) -> bool:
+    for number in new.keys() | old.keys():
+        row = problem.couplings.rows[number]
+        more = new.get(number, 0.0) - old.get(number, 0.0)
+        if (more > 0 and row.high < INF) or (more < 0 and row.low > -INF):
+            return False
+    return True
+
+
+def _touches_no_more(new: Mapping[str, Touched], old: Mapping[str, Touched]) -> bool:
+    for write, touch in new.items():
+        before = old.get(write)
+        if before is None or touch.cost > before.cost * SAME:
+            return False
+        if touch.share > before.share or touch.several > before.several:
+            return False
+    return True
+
+
+def _serves(new: list[Option], old: Option) -> bool:
+    below = [sub.goal.number for sub in old.subs]
+    return any(
+        option.cost.cost <= old.cost.cost * SAME and _is_within([sub.goal.number for sub in option.subs], below)
+        for option in new
+    )
+
+
+def _is_within(few: list[int], many: list[int]) -> bool:
+    return all(few.count(number) <= many.count(number) for number in few)

@@ -1,0 +1,1 @@
+"""The problem as a binary program, and its least value, proven."""

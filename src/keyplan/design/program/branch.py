@@ -1,0 +1,124 @@
+"""Proves a choice by branching on the program without integers: where that takes few branches, it is over long before a
+general solver, which simplifies and probes the whole program first.
+
+Each branch begins where the last one ended and takes a few steps of the simplex method. A branch ends where nothing
+cheaper is left in it; a variable that by its reduced cost adds more than is left to gain is in none of its branches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from keyplan.design.program.rows import Linear
+
+WHOLE = 1e-6
+"""How far from an integer a value may be that is one."""
+SAME = 1e-6
+"""Choices that differ by no more, of an objective of some 100,000, are equally cheap."""
+TOLERANCE = 1e-3
+"""How much more than what is left to gain a reduced cost has to be."""
+ROUNDS = 10
+"""How often rows are added to the program without integers: after three or four, hardly any are found."""
+BRANCHES = 60
+"""So many are tried: more take longer than the general solver."""
+VARIABLES = 5_000
+"""Larger programs are not closed by so few."""
+
+
+class Branching:
+    """A search for a choice that is cheaper than the cheapest known, or for the proof that there is none.
+
+    The solver has an answer of the program without integers, and knows none of its variables as one.
+    """
+
+    def __init__(self, highs: Any, linear: Linear, values: Any, value: float) -> None:
+        """`values` are the cheapest choice known, and `value` what it costs: infinitely much if none is known."""
+        import numpy
+
+        self.highs = highs
+        self.linear = linear
+        self.values = values
+        self.value = value
+        self.integer = numpy.array(linear.integer)
+        self.costs = numpy.array(highs.getLp().col_cost_)
+
+    def is_closed(self, upper: Any) -> bool:
+        """Looks for cheaper choices within bounds; whether there is none left but what is in `values` then."""
+        import highspy
+        import numpy
+
+        nothing_left = (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kObjectiveBound)
+        every = numpy.arange(len(upper), dtype=numpy.int32)
+        branches = [(numpy.zeros(len(upper)), upper)]
+        for _ in range(BRANCHES if len(upper) <= VARIABLES else 0):
+            low, high = branches.pop()
+            self.highs.changeColsBounds(len(every), every, low, high)
+            status, answer = self._tried()
+            if status == highspy.HighsModelStatus.kOptimal:
+                branches += self._parted(answer, low, high)
+            elif status not in nothing_left:
+                return False
+            if not branches:
+                return True
+        return False
+
+    def _tried(self) -> tuple[Any, Any]:
+        """How the solver ends without integers, optimal only if that is cheaper than the cheapest choice; and its
+        answer."""
+        import highspy
+
+        self.highs.setOptionValue("objective_bound", self.value - SAME)
+        for left in reversed(range(ROUNDS)):
+            self.highs.run()
+            status = self.highs.getModelStatus()
+            if status != highspy.HighsModelStatus.kOptimal:
+                break
+            if self.highs.getInfo().objective_function_value >= self.value - SAME:
+                return highspy.HighsModelStatus.kObjectiveBound, None
+            answer = self.highs.getSolution()
+            if not left or not add_violated(self.highs, self.linear, answer.col_value):
+                return status, answer
+        return status, None
+
+    def _parted(self, answer: Any, low: Any, high: Any) -> list[tuple[Any, Any]]:
+        """The bounds of the two branches by the variable that is most undecided, the greater one last; none if all are
+        whole, which is then the cheapest choice known."""
+        import numpy
+
+        values, reduced = numpy.array(answer.col_value), numpy.array(answer.col_dual)
+        value = self.highs.getInfo().objective_function_value
+        split = numpy.where(self.integer, numpy.abs(values - numpy.round(values)), 0.0)
+        if split.max(initial=0.0) <= WHOLE:
+            self.values, self.value = values, value
+            return []
+        left = self.value - value + TOLERANCE
+        high = numpy.where((values <= low + WHOLE) & (reduced > left), low, high)
+        low = numpy.where(self.integer & (values >= high - WHOLE) & (-reduced > left), high, low)
+        dear = split * self.costs
+        column = int(dear.argmax()) if dear.max() > WHOLE else int(split.argmax())
+        less, more = high.copy(), low.copy()
+        less[column], more[column] = numpy.floor(values[column]), numpy.ceil(values[column])
+        return [(low, less), (more, high)]
+
+
+def is_whole(linear: Linear, values: Any) -> bool:
+    """Whether an answer without integers has integers wherever there are to be some."""
+    import numpy
+
+    some = numpy.array(values)[numpy.array(linear.integer, dtype=bool)]
+    return bool(numpy.abs(some - numpy.round(some)).max(initial=0.0) <= WHOLE)
+
+
+def add_violated(highs: Any, linear: Linear, values: Sequence[float]) -> bool:
+    """Adds the further rows that an answer of the solver does not meet; whether there are any."""
+    import numpy
+
+    rows = list(linear.implied.violated(values))
+    if rows:
+        starts = numpy.cumsum([0, *(len(row) for row, _ in rows[:-1])], dtype=numpy.int32)
+        index = numpy.array([column for row, _ in rows for column in row], dtype=numpy.int32)
+        value = numpy.array([weight for row, _ in rows for weight in row.values()], dtype=numpy.float64)
+        low = numpy.array([bound for _, bound in rows], dtype=numpy.float64)
+        highs.addRows(len(rows), low, numpy.full(len(rows), numpy.inf), len(index), starts, index, value)
+    return bool(rows)

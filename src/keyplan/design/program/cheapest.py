@@ -1,0 +1,89 @@
+"""The cheapest choice of views in which no place is too hot: solved, looked at, and solved again without what was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from types import MappingProxyType
+
+from keyplan.design.candidates.given import identity
+from keyplan.design.problem.build import Built, build_on, build_problem
+from keyplan.design.problem.heat import NOTHING_HOT, ROUNDS, SERVED_ANYHOW, Together, too_hot_together
+from keyplan.design.program.solve import Solution, solve
+from keyplan.engines.base import Engine
+from keyplan.model.model import Model
+from keyplan.plan.view import View
+
+Given = Mapping[str, Sequence[View]]
+
+
+def cheapest(
+    model: Model,
+    engine: Engine,
+    *,
+    given: Given = MappingProxyType({}),
+    without: Callable[[View], bool] = lambda view: False,
+    like: Built | None = None,
+) -> tuple[Built, Solution | None]:
+    """The problem and its answer; None if there is none.
+
+    `given`, `without` and `like` are those of `build_problem`. What was too hot together in the problem that this one
+    is like is taken to be so here.
+    """
+    together = like.ground.together if like is not None else NOTHING_HOT
+    unserved: Set[str] = like.unserved.keys() if like is not None else frozenset()
+    for _ in range(ROUNDS):
+        built, solution = _solved(model, engine, given, without, together, like)
+        if together is SERVED_ANYHOW:
+            break
+        if together is not NOTHING_HOT and not (built.unserved.keys() <= unserved and solution is not None):
+            # Kept apart they cannot be served: then they are served together, which is a warning.
+            return _solved(model, engine, given, without, SERVED_ANYHOW, like)
+        unserved = built.unserved.keys()
+        if solution is None:
+            break
+        hotter = too_hot_together(built.problem, set(solution.chosen), together, engine.kinds)
+        if hotter is None:
+            break
+        together, like = hotter, built
+    return built, solution
+
+
+def _solved(
+    model: Model,
+    engine: Engine,
+    given: Given,
+    without: Callable[[View], bool],
+    together: Together,
+    like: Built | None,
+) -> tuple[Built, Solution | None]:
+    built = build_problem(model, engine, given=given, without=without, together=together, like=like)
+    solution = _solved_once(built)
+    if solution is None and (hopeless := _hopeless(built)):
+        # Nothing finds the rows in which some write would have to change a value that these views repeat: patterns that
+        # only they would serve are unserved, and the others are not.
+        def left_out(view: View) -> bool:
+            return without(view) or identity(view) in hopeless
+
+        return _solved(model, engine, given, left_out, together, built)
+    if solution is None and not built.reads_all:
+        # Views that find what repeats a value inside other rows may be too much for one atomic request: then everything
+        # may be read for that, which costs what it costs, and is a warning.
+        built = build_on(built.ground, unlike=built)
+        solution = _solved_once(built)
+    if solution is None:
+        # Some write needs more views than one atomic request can keep true: it is refused when it is that large.
+        built.problem = built.problem.under(built.couplings)
+        solution = solve(built.problem)
+    return built, solution
+
+
+def _hopeless(built: Built) -> set[View]:
+    """The views, but for given ones, of which some write asks for a lookup that no view can answer."""
+    kept = set(built.given.values())
+    names = {name for root in built.problem.roots if not root.goal.options for name in root.demanded_by} - kept
+    return {identity(built.problem.views[name]) for name in names}
+
+
+def _solved_once(built: Built) -> Solution | None:
+    built.problem.required += [(f"'{label}', which is kept", [name]) for label, name in built.given.items()]
+    return solve(built.problem)

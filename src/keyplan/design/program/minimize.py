@@ -1,0 +1,131 @@
+"""The least value of a binary program, by HiGHS: without integers first, then among the views that this used, then all.
+
+The first run is a bound that no choice is below, and often a choice; the second a good choice. A variable that by the
+first run's reduced cost adds more than the two differ by is in no cheaper choice, so that the proof does without most
+of them: by a few branches, or where these are not enough, by a third run. Limits are nodes, never seconds, so that the
+same model gives the same design on every machine.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keyplan.design.program.branch import ROUNDS, TOLERANCE, Branching, add_violated, is_whole
+from keyplan.design.program.rows import INF, Linear
+from keyplan.errors import KeyplanError
+
+GAP = 1e-9
+UNUSED = 1e-7
+"""Values up to this are none."""
+
+
+def minimize(
+    linear: Linear, views: int, scale: float, node_limit: int, below: float = INF
+) -> tuple[list[float], float] | None:
+    """The values of all variables and the proven bound, times the scale; None if no choice meets all rows, or none can
+    cost less than `below`, times the scale.
+
+    The first variables are the views, that many.
+    """
+    import highspy
+    import numpy
+
+    lower, upper = numpy.zeros(len(linear.costs)), numpy.array(linear.upper)
+    every = numpy.arange(len(linear.costs), dtype=numpy.int32)
+    is_view = every < views
+    kinds = numpy.array([highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger])
+    integer = kinds[numpy.array(linear.integer, dtype=int)]
+    highs = _loaded(linear, scale, node_limit)
+    if not _relaxed(highs, linear):
+        return None
+    least, relaxed, basis = highs.getInfo().objective_function_value, highs.getSolution(), highs.getBasis()
+    if least >= below:
+        return None
+    if is_whole(linear, relaxed.col_value):
+        return list(relaxed.col_value), least
+    used = numpy.array(relaxed.col_value) > UNUSED
+    highs.setOptionValue("presolve", "choose")
+    highs.changeColsIntegrality(len(every), every, integer)
+    highs.changeColsBounds(len(every), every, lower, numpy.where(is_view & ~used, 0.0, upper))
+    found, value = None, INF
+    if _solved(highs):
+        found, value = highs.getSolution(), highs.getInfo().objective_function_value
+        too_dear = ~used & (numpy.array(relaxed.col_dual) > value - least + TOLERANCE)
+        upper = numpy.where(too_dear, 0.0, upper)
+    highs.setOptionValue("presolve", "off")
+    highs.changeColsIntegrality(len(every), every, numpy.full(len(every), kinds[0]))
+    highs.setBasis(basis)
+    branching = Branching(highs, linear, found.col_value if found is not None else None, value)
+    if branching.is_closed(upper):
+        return None if branching.values is None else (list(branching.values), branching.value)
+    highs.setOptionValue("objective_bound", INF)
+    highs.setOptionValue("presolve", "choose")
+    highs.changeColsIntegrality(len(every), every, integer)
+    highs.changeColsBounds(len(every), every, lower, upper)
+    if found is not None:
+        highs.setSolution(found)
+    if not _solved(highs):
+        return None
+    return list(highs.getSolution().col_value), highs.getInfo().mip_dual_bound
+
+
+def _relaxed(highs: Any, linear: Linear) -> bool:
+    """Runs the solver without integers, again with the further rows that its answer did not meet, until there are none;
+    whether there is an answer."""
+    highs.setOptionValue("presolve", "off")  # each run begins where the last one ended, and is over sooner without
+    for _ in range(ROUNDS):
+        if not _solved(highs):
+            return False
+        if not add_violated(highs, linear, highs.getSolution().col_value):
+            return True
+    return _solved(highs)  # what was known of an answer is gone with the rows that were added last
+
+
+def _loaded(linear: Linear, scale: float, node_limit: int) -> Any:
+    """A solver that knows the program, but not yet which of its variables are integers."""
+    import highspy
+    import numpy
+
+    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    highs.setOptionValue("output_flag", False)
+    highs.setOptionValue("threads", 1)
+    highs.setOptionValue("random_seed", 1)
+    highs.setOptionValue("mip_rel_gap", GAP)
+    highs.setOptionValue("mip_abs_gap", 1e-6)
+    highs.setOptionValue("mip_max_nodes", node_limit)
+    # It looks for any choice to begin with, and the relaxation leads to a better one.
+    highs.setOptionValue("mip_heuristic_run_feasibility_jump", False)
+    model = highspy.HighsLp()
+    model.num_col_ = len(linear.costs)
+    model.num_row_ = len(linear.rows)
+    model.col_cost_ = numpy.array(linear.costs) * scale
+    model.col_lower_ = numpy.zeros(len(linear.costs))
+    model.col_upper_ = numpy.array(linear.upper)
+    model.row_lower_ = numpy.array(linear.low)
+    model.row_upper_ = numpy.array(linear.high)
+    starts, index, value = [0], [], []
+    for row in linear.rows:
+        for column in sorted(row):
+            index.append(column)
+            value.append(row[column])
+        starts.append(len(index))
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_ = numpy.array(starts)
+    model.a_matrix_.index_ = numpy.array(index)
+    model.a_matrix_.value_ = numpy.array(value)
+    highs.passModel(model)
+    return highs
+
+
+def _solved(highs: Any) -> bool:
+    """Runs the solver; whether there is an answer."""
+    import highspy
+
+    highs.run()
+    status = highs.getModelStatus()
+    none = highspy.HighsModelStatus
+    if status in (none.kInfeasible, none.kUnboundedOrInfeasible, none.kModelEmpty):  # without any view nothing is kept
+        return False
+    if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kSolutionLimit):
+        raise KeyplanError(f"design: the solver stopped with '{highs.modelStatusToString(status)}'")
+    return True

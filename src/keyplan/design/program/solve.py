@@ -1,0 +1,74 @@
+"""Solves the binary program, and takes only the choice of views from its answer.
+
+The cost is then derived by dynamic programming over the options, and must equal what the solver says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keyplan.design.problem.definition import INFEASIBLE, Problem, evaluate, goals_by_view
+from keyplan.design.problem.prune import replaceable
+from keyplan.design.program.minimize import minimize
+from keyplan.design.program.rows import INF, Linear, build
+from keyplan.errors import KeyplanError
+
+NODE_LIMIT = 20_000
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A choice of views, its cost, and the proven lower bound."""
+
+    chosen: frozenset[str]
+    value: float
+    bound: float
+
+    @property
+    def gap(self) -> float:
+        """How far the value may be from the best possible, as a share of it."""
+        if self.value <= self.bound or self.value == 0:
+            return 0.0
+        return (self.value - self.bound) / abs(self.value)
+
+
+def solve(problem: Problem, node_limit: int = NODE_LIMIT, below: float = INF) -> Solution | None:
+    """The cheapest choice of views; None if no choice serves everything, or if none can cost less than `below`, where
+    that is found far sooner."""
+    linear = build(problem, replaceable(problem))
+    scale = _scale(problem, linear)
+    answer = minimize(linear, len(problem.views), scale, node_limit, below * scale)
+    if answer is None:
+        return None
+    values, bound = answer
+    chosen = {name for name in problem.views if values[linear.columns[name]] > 0.5}
+    chosen = _trim(problem, chosen)
+    value = evaluate(problem, chosen).cost
+    if value == INFEASIBLE:
+        raise KeyplanError("design: the solver's choice serves less than it claims; please report this model")
+    bound = min(bound / scale, value)
+    if value - bound < 1e-5 * max(1e-12, abs(value)):
+        bound = value
+    return Solution(frozenset(chosen), value, bound)
+
+
+def _trim(problem: Problem, chosen: set[str]) -> set[str]:
+    """Drops what the solver's tolerances left in without use."""
+    current = evaluate(problem, chosen)
+    users = goals_by_view(problem, current)
+    for name in sorted(chosen, key=lambda name: int(name[1:]), reverse=True):
+        fewer = chosen - {name}
+        concerned = users.get(name, set())
+        known = {number: price for number, price in current.best.items() if number not in concerned}
+        if evaluate(problem, fewer, known).cost <= current.cost:
+            chosen, current = fewer, evaluate(problem, fewer)
+            users = goals_by_view(problem, current)
+    return chosen
+
+
+def _scale(problem: Problem, linear: Linear) -> float:
+    """Brings the objective to a size at which the solver's absolute tolerances are far below a difference."""
+    everything = evaluate(problem, set(problem.views))
+    reads = sum(cost for cost in everything.read_cost.values() if cost != INFEASIBLE)
+    cheapest = min((cost for cost in linear.costs[: len(problem.views)] if cost > 0), default=1.0)
+    return 1e5 / max(reads, cheapest, 1e-12)

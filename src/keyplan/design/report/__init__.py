@@ -1,0 +1,1 @@
+"""A design for people and programs: the document, the difference of two, explanations, a picture."""

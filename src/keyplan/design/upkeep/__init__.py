@@ -1,0 +1,1 @@
+"""What every write does to every view, and what that takes."""

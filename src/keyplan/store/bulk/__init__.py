@@ -1,0 +1,1 @@
+"""What is done to a whole database: apply, load, verify."""

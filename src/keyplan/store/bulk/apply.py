@@ -1,0 +1,102 @@
+"""Apply: what a server holds against what a design wants, and the steps from one to the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from keyplan.engines.base import Catalog, Change, Engine, Proc
+from keyplan.errors import DesignMismatchError
+from keyplan.model.model import Model
+from keyplan.plan.design import Design, Objective
+from keyplan.plan.lockfile import design_hash, lock_text
+from keyplan.store.bulk.fill import Fill, unfilled
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What would have to be done."""
+
+    catalog: Catalog
+    changes: Sequence[Change]
+
+    @property
+    def is_destructive(self) -> bool:
+        return any(change.destructive for change in self.changes)
+
+
+def blank(model: Model, engine: Engine) -> Design:
+    """A design with nothing in it, to ask a server what it holds."""
+    return Design(model.name, engine.name, {}, (), {}, {}, {}, {}, {}, Objective("", 0.0, 0.0, 0.0, 0))
+
+
+def inspect(model: Model, engine: Engine, design: Design | None = None) -> Proc[Catalog]:
+    """What a server holds."""
+    return (yield from engine.inspect(model, design or blank(model, engine)))
+
+
+def difference(model: Model, engine: Engine, design: Design, lock: str | None = None) -> Proc[Difference]:
+    """The steps that would make the server hold the design."""
+    catalog = yield from engine.inspect(model, design)
+    return _difference(model, engine, design, catalog, lock)
+
+
+def drift(model: Model, engine: Engine, design: Design) -> Proc[Sequence[Change]]:
+    """The steps back to the design that is recorded on the server, where something was changed there by other hands."""
+    catalog = yield from engine.inspect(model, design)
+    return engine.changes(model, design, catalog.lock or lock_text(model, design), catalog)
+
+
+def from_nothing(model: Model, engine: Engine, design: Design) -> Difference:
+    """The steps that would make an embedded database that is not there yet."""
+    return _difference(model, engine, design, Catalog())
+
+
+def _difference(model: Model, engine: Engine, design: Design, catalog: Catalog, lock: str | None = None) -> Difference:
+    changes = engine.changes(model, design, lock or lock_text(model, design), catalog)
+    if all(change.only_said for change in changes):
+        return Difference(catalog, changes)
+    last = changes[-1]
+    new = unfilled(design, catalog.lock) if last.fills is None else last.fills
+    if not new:
+        return Difference(catalog, changes)
+    return Difference(catalog, (*changes[:-1], Fill(model, engine, design, new), last))
+
+
+def apply(
+    model: Model,
+    engine: Engine,
+    design: Design,
+    lock: str | None = None,
+    *,
+    destroy: bool = False,
+    progress: Progress | None = None,
+) -> Proc[Difference]:
+    """Makes the server hold the design, and records it there; refuses to destroy anything unless told to."""
+    found = yield from difference(model, engine, design, lock)
+    if found.is_destructive and not destroy:
+        listed = ", ".join(change.summary for change in found.changes if change.destructive)
+        raise DesignMismatchError(
+            f"applying this design would destroy data: {listed}; say so to go on, with --destroy or destroy=True"
+        )
+    for change in found.changes:
+        if progress is not None and not change.only_said:
+            progress(change.summary)
+            change.hears = progress
+        yield from change.run()
+    return found
+
+
+def all_lost(what: str) -> DesignMismatchError:
+    """The error for a home that is not there, and with it its rows."""
+    return DesignMismatchError(
+        f"{what} is missing, with all its rows; restore it from a backup, or make it anew with 'keyplan apply' and "
+        "load the rows again"
+    )
+
+
+def is_same(catalog: Catalog, lock: str) -> bool:
+    """Whether the server's record is this lock."""
+    return catalog.design_hash == design_hash(lock)

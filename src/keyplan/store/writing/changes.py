@@ -1,0 +1,231 @@
+"""The nouns of a mutation: row changes, the edits worked out so far, and how edits of one entry become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from keyplan.errors import ConflictError
+from keyplan.model.pattern import Path
+from keyplan.plan.edits import Edit, Test
+from keyplan.plan.terms import plus
+from keyplan.store.writing.places import Kept, Places
+from keyplan.store.writing.rows import Key, Row, World
+
+Entry = tuple[str, tuple[str, ...], Key]
+"""A view, a place in it, and a key there."""
+Source = tuple[str, Key, Row | None]
+"""A row of an entity, as it was when values were copied from it."""
+Name = tuple[str, Key]
+"""A row by its entity and key, whether it is there or not."""
+
+
+class ChangedMeanwhileError(ConflictError):
+    """What was read for one write contradicts itself, because others wrote in between; to be worked out anew."""
+
+
+@dataclass
+class RowChange:
+    """One row as it was and as it will be; None where there is no row."""
+
+    entity: str
+    key: Key
+    old: Row | None
+    new: Row | None
+    label: str = ""
+    blind: bool = False
+    """The old row was not read: `old` holds the key alone, and only `sets` and `adds` are known to change."""
+    sets: Mapping[str, Any] = field(default_factory=dict)
+    adds: Mapping[str, Any] = field(default_factory=dict)
+    fresh: Row | None = None
+    """blind: the row, before what is added, that the engine makes where there is none."""
+    tests: tuple[Test, ...] = ()
+    """Conditions of the write itself, on the home's entry."""
+    expect: str = "any"
+    """Of the home: absent for what must be new, present for what was seen or is only changed, any for the rest."""
+    is_new: bool = False
+    """The key was generated for it, so nobody can point at it yet."""
+    returning: bool = False
+    follows: bool = False
+    """The row itself stays as it is; values that it copies change."""
+    recopied: bool = False
+    """The row changes, and values that it copies change with it."""
+    derived: bool = False
+    """Nobody writes the row itself; a computed column of it changes with another row."""
+    covered: frozenset[tuple[str, str]] = frozenset()
+    """Of a row that is deleted: whose references to it were followed already, to delete what they belong to."""
+    late: bool = False
+    """It is brought up to date after the values that it copies were changed: it may have begun to copy them meanwhile,
+    or have been brought up to date already."""
+
+
+@dataclass
+class Batch:
+    """The edits of some row changes."""
+
+    edits: list[Edit]
+    changes: list[RowChange]
+    homes: dict[int, int]
+    """Number of the change to the number of the edit that returns its row."""
+    doubtful: list[tuple[Kept, Key]] = field(default_factory=list)
+    """Computed values that were found by reading the rows they are made of: to be looked at again afterwards."""
+    sources: dict[Entry, Source] = field(default_factory=dict)
+    """By the entry that is checked: the row that values are copied from."""
+    unchecked: list[Name] = field(default_factory=list)
+    """Rows that were not there, which the write cannot test, because nothing stands under their keys alone."""
+
+
+@dataclass
+class Turnover:
+    """What the rows of one call bring to a group and take from it."""
+
+    number: int
+    """Of the first change that does."""
+    entity: str
+    rows: set[Key] = field(default_factory=set)
+    gained: list[dict[str, Any]] = field(default_factory=list)
+    lost: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass
+class Work:
+    """The edits made so far."""
+
+    world: World
+    edits: list[Edit] = field(default_factory=list)
+    groups: dict[tuple[str, Key], Turnover] = field(default_factory=dict)
+    """Per view and key of a group with minima or maxima: what comes to it and goes."""
+    sources: dict[Entry, Source] = field(default_factory=dict)
+    unchecked: list[Name] = field(default_factory=list)
+
+    def check_sources(
+        self, places: Places, copies: Iterable[Path], entity: str, row: Row, new: bool, number: int
+    ) -> None:
+        """Checks that the rows which values were copied from are still as they were read.
+
+        What no write of the model changes needs none, once it is there; nor does what this write itself changes, which
+        it tests where that matters.
+        """
+        world = self.world
+        model = world.model
+        for path in copies:
+            for depth in range(1, len(path.roles) + 1):
+                found = world.behind(entity, row, path.roles[:depth], new)
+                if found is None:
+                    break
+                target, key = found
+                if depth == len(path.roles):
+                    columns: tuple[str, ...] = (path.column,)
+                else:
+                    columns = model.entities[target].roles[path.roles[depth]].columns
+                if found in world.changed:
+                    was, source = world.changed[found]
+                    if was is None or source is None:
+                        continue
+                    columns = tuple(column for column in columns if was.get(column) == source.get(column))
+                else:
+                    source = world.seen[found]
+                if source is None:
+                    self.check_absence(places, target, key, number)
+                    break
+                self.check_row(places, target, key, source, columns, number)
+
+    def check_absence(self, places: Places, target: str, key: Key, number: int) -> None:
+        """Checks that there still is no such row."""
+        exact = places.exact(target)
+        if exact is None:
+            self.unchecked.append((target, key))
+            return
+        named = dict(zip(self.world.model.entities[target].key, key, strict=True))
+        at = exact.key.of(named)[0]
+        self.sources[exact.view.name, exact.at, at] = (target, key, None)
+        self.edits.append(
+            Edit(exact.view.name, "check", at, exact.at, expect="absent", alive_at=self.world.now, row=number)
+        )
+
+    def check_row(
+        self, places: Places, target: str, key: Key, source: Row, columns: Iterable[str], number: int
+    ) -> None:
+        """Checks that a row still has these values."""
+        if not places.changing[target].intersection(columns):
+            return
+        home = places.home(target)
+        tests = tuple(
+            Test(column, "=", source.get(column))
+            for column in columns
+            if column not in self.world.model.entities[target].key and column in home.holds
+        )
+        at = home.keys(source)[0]
+        if (target, key) not in self.world.changed:
+            self.sources[home.view.name, home.at, at] = (target, key, source)
+        self.edits.append(Edit(home.view.name, "check", at, home.at, expect="present", tests=tests, row=number))
+
+
+def differing_columns(change: RowChange) -> set[str]:
+    """The columns whose values change."""
+    if change.blind:
+        return {*change.sets, *change.adds}
+    old, new = change.old, change.new
+    if old is None or new is None:
+        return set(old or new or ())
+    return {column for column, value in new.items() if old.get(column) != value} | (old.keys() - new.keys())
+
+
+def merged(edits: list[Edit], extremes: Mapping[tuple[str, str], str]) -> list[Edit]:
+    """At most one edit per entry, as engines want it, in the order of the rows: what one releases, a later one may
+    take, but not the other way round."""
+    found: dict[tuple[str, tuple[str, ...], Key], Edit] = {}
+    for edit in edits:
+        place = (edit.view, edit.at, edit.key)
+        before = found.get(place)
+        found[place] = edit if before is None else _both(before, edit, extremes)
+    return list(found.values())
+
+
+def _both(first: Edit, second: Edit, extremes: Mapping[tuple[str, str], str]) -> Edit:
+    for one, other in ((first, second), (second, first)):
+        if one.do == "check" and one.expect == "absent" and (other.expect == "present" or other.tests):
+            raise ChangedMeanwhileError("others keep changing the same rows; try again")
+    if second.do == "check":
+        first, second = second, first
+    if first.do == "check":
+        tests = _each_once((*first.tests, *second.tests))
+        expect = second.expect if second.expect != "any" else first.expect
+        return replace(second, tests=tests, expect=expect, alive_at=second.alive_at or first.alive_at)
+    if first.do == "put" and second.do in ("put", "delete"):
+        listed = ", ".join(str(part) for part in first.key)
+        raise ConflictError(f"two rows of one call have the same unique values ({listed}); give each its own")
+    if first.do == "delete" and second.do == "put":
+        return replace(second, expect="present" if first.expect == "present" else "any", tests=first.tests)
+    adds: dict[str, Any] = dict(first.adds)
+    value: Any
+    for name, value in second.adds.items():
+        how = extremes.get((first.view, name))
+        if name not in adds:
+            adds[name] = value
+        elif how is None:
+            adds[name] = plus(adds[name], value)
+        else:
+            adds[name] = min(adds[name], value) if how == "min" else max(adds[name], value)
+    values = {**first.values, **second.values}
+    for name in [name for name in adds if name in values and (first.view, name) in extremes]:
+        # Worked out anew from the rows that were there, and extended by one that comes: one value is left to be set.
+        pick: Any = min if extremes[first.view, name] == "min" else max
+        values[name] = pick([one for one in (values[name], adds.pop(name)) if one is not None])
+    return replace(
+        second,
+        do="add" if first.do == second.do == "add" else second.do if second.do != "add" else first.do,
+        values=values,
+        adds=adds,
+        tests=_each_once((*first.tests, *second.tests)),
+    )
+
+
+def _each_once(tests: Iterable[Test]) -> tuple[Test, ...]:
+    """Without repetitions; the values of tests cannot all be hashed."""
+    found: list[Test] = []
+    for test in tests:
+        if test not in found:
+            found.append(test)
+    return tuple(found)

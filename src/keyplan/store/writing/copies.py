@@ -1,0 +1,143 @@
+"""Rows that copy from more others than one atomic request can check: written first, compared afterwards.
+
+Usually a write checks, in the same request, that the rows which it copies values from are still as they were read. An
+order of fifty products has fifty of them, which together with its own entries may be more than the engine does at once.
+Then the checks are left out, and an intent is written along that says what was copied from which rows. Afterwards these
+are read again: if one has changed meanwhile, the copies follow it as those of any other row do. Whoever changes one
+later finds the new rows and takes them along. So the copies end equal to their sources, after a crash as well, since
+`settle`, `verify` and writers that come upon intents do the same.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from keyplan.engines.base import Pause, Proc
+from keyplan.errors import ConflictError
+from keyplan.model.values import from_json
+from keyplan.plan.edits import Edit
+from keyplan.plan.intents import INTENTS
+from keyplan.store.writing.changes import Batch, RowChange, Source
+from keyplan.store.writing.rows import Key, Row
+
+if TYPE_CHECKING:
+    from keyplan.store.writing.intents import Intents
+
+ATTEMPTS = 20
+LONGEST = 300_000
+"""Characters of an intent: all of it has to fit into one entry."""
+
+
+@dataclass(frozen=True)
+class Copied:
+    """Rows that were written, and what they copied from."""
+
+    name: str
+    label: str
+    rows: tuple[tuple[str, Key], ...]
+    sources: tuple[Source, ...]
+
+
+class Copies:
+    """Leaves out checks where there are too many, and makes up for it."""
+
+    def __init__(self, intents: Intents) -> None:
+        self.intents = intents
+        self.model = intents.model
+        self.mutator = intents.mutator
+
+    def unchecked(self, batch: Batch, others: int, label: str, name: str) -> tuple[Batch, Edit, Copied] | None:
+        """The batch without its checks of other rows, the intent to be written along, and what that says; None if that
+        is not enough. `others` is the number of edits that have to go along anyway; `name` is that of an intent that an
+        earlier attempt may have left."""
+        most = self.intents.most
+        assert most is not None
+        left = [edit for edit in batch.edits if edit.do == "check" and _entry(edit) in batch.sources]
+        if not left or len(batch.edits) - len(left) + others + 1 > most:
+            return None
+        dropped = {_entry(edit) for edit in left}
+        edits = [edit for edit in batch.edits if edit.do != "check" or _entry(edit) not in dropped]
+        rows = tuple((change.entity, change.key) for change in batch.changes if change.new is not None)
+        sources = tuple(batch.sources[entry] for entry in dropped)
+        copied = Copied(name or f"copies {secrets.token_hex(16)}", label, rows, sources)
+        text = self.text(copied)
+        if len(text) > LONGEST:
+            return None
+        homes = {edit.row: number for number, edit in enumerate(edits) if edit.returning}
+        intent = Edit(INTENTS, "put", (copied.name,), values={"row": copied.name, "text": text})
+        return replace(batch, edits=edits, homes=homes), intent, copied
+
+    def text(self, copied: Copied) -> str:
+        intents = self.intents
+        return json.dumps(
+            {
+                "name": copied.name,
+                "label": copied.label,
+                "rows": [[entity, intents.key_text(entity, key)] for entity, key in copied.rows],
+                "sources": [
+                    [entity, intents.key_text(entity, key), intents.to_text(entity, row)]
+                    for entity, key, row in copied.sources
+                ],
+            },
+            separators=(",", ":"),
+        )
+
+    def read(self, data: dict[str, Any]) -> Copied:
+        """What an intent says."""
+        rows = tuple((entity, self.key(entity, key)) for entity, key in data["rows"])
+        sources = tuple(
+            (entity, self.key(entity, key), self.intents.from_text(entity, row)) for entity, key, row in data["sources"]
+        )
+        return Copied(data["name"], data["label"], rows, sources)
+
+    def key(self, entity: str, values: Sequence[Any]) -> Key:
+        about = self.model.entities[entity]
+        return tuple(from_json(about.columns[c].type, value) for c, value in zip(about.key, values, strict=True))
+
+    def confirm(self, copied: Copied, now: datetime) -> Proc[None]:
+        """Compares what was copied with what is there now, lets copies follow, and forgets the intent."""
+        for _ in range(ATTEMPTS):
+            found = yield from self.mutator.reader.by_key([(entity, key) for entity, key, _ in copied.sources], now)
+            changed = [
+                RowChange(entity, key, seen, found[entity, key], copied.label)
+                for entity, key, seen in copied.sources
+                if self.differs(entity, seen, found[entity, key])
+            ]
+            finished = True
+            for change in changed:
+                followers = yield from self.followers(copied, change, now)
+                finished = (yield from self.intents.in_chunks(change, followers, now)) and finished
+            if finished:
+                (reply,) = yield [self.intents.codec.write([Edit(INTENTS, "delete", (copied.name,))])]
+                if isinstance(reply, Exception):
+                    raise reply
+                return
+            yield Pause(0.02)
+        raise ConflictError(f"{copied.label}: rows that it copies from keep changing; `verify` finishes it later")
+
+    def differs(self, entity: str, seen: Row | None, found: Row | None) -> bool:
+        """Whether something that others copy is not as it was."""
+        if seen is None or found is None:
+            return seen is not found
+        columns = {column for watch in self.mutator.places.watches[entity] for column in watch.columns}
+        return any(seen.get(column) != found.get(column) for column in columns)
+
+    def followers(self, copied: Copied, change: RowChange, now: datetime) -> Proc[list[RowChange]]:
+        """The rows of the write that may copy from a row; those that do not have nothing to follow."""
+        watching = {watch.entity for watch in self.mutator.places.watches[change.entity]}
+        wanted = [(entity, key) for entity, key in copied.rows if entity in watching]
+        rows = yield from self.mutator.reader.by_key(wanted, now)
+        return [
+            RowChange(entity, key, row, row, copied.label, follows=True, late=True)
+            for (entity, key), row in rows.items()
+            if row is not None
+        ]
+
+
+def _entry(edit: Edit) -> tuple[str, tuple[str, ...], Key]:
+    return (edit.view, edit.at, edit.key)

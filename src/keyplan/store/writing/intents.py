@@ -1,0 +1,230 @@
+"""Writes that converge: a row that more others copy from than one atomic request can change.
+
+The row itself is written first, in one request with an *intent* that says what it was and what it is now. Then the
+entries that repeat its values follow in chunks, each atomic, each checking that the row still is what the intent says.
+Then the intent goes. Whoever finds an intent in the way (another writer of the same row, `settle`, `verify`) finishes
+it first, so that after a crash at any point the views end equal to their homes.
+
+A write that fits into one request together with all that follows it records an intent as well: rows may have begun to
+copy the old values between the lookup and the write, and have to be looked for once more behind it.
+
+Two may work on one intent at once: every edit is absolute, so that doing it twice does no harm, and a chunk of somebody
+who is late fails its check once the row has changed again, which it cannot before the intent was finished.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from keyplan.engines.base import Codec, Pause, Proc, Span
+from keyplan.errors import ConflictError, UnsupportedError
+from keyplan.model.model import Model
+from keyplan.model.values import from_json, to_json
+from keyplan.plan.edits import Edit, Test
+from keyplan.plan.intents import INTENTS
+from keyplan.plan.steps import Search
+from keyplan.store.writing.changes import Batch, ChangedMeanwhileError, RowChange, differing_columns, merged
+from keyplan.store.writing.copies import Copied, Copies
+from keyplan.store.writing.mutate import Mutator
+from keyplan.store.writing.rows import Key, Row, World
+from keyplan.store.writing.too_many import too_many
+
+ATTEMPTS = 20
+
+
+class Intents:
+    """Records intents and finishes them, for one design on an engine whose atomic requests are limited."""
+
+    def __init__(self, model: Model, mutator: Mutator, codec: Codec) -> None:
+        self.model = model
+        self.mutator = mutator
+        self.codec = codec
+        self.most = codec.atomic_edits
+        self.copies = Copies(self)
+        self.reader = codec.reader(Search(INTENTS, takes=("row", "text"))) if self.most is not None else None
+
+    def watched(self, batch: Batch) -> list[RowChange]:
+        """The changed rows that others copy from."""
+        watches = self.mutator.places.watches
+        return [
+            change
+            for change in batch.changes
+            if not (change.follows or change.blind or change.is_new)
+            and any(watch.columns & differing_columns(change) for watch in watches[change.entity])
+        ]
+
+    def announced(self, batch: Batch) -> tuple[list[Edit], list[RowChange]]:
+        """Intents for rows that others copy from, and these rows; the edits fail where another's intent is in the way.
+
+        A row that is new has none: nobody copied from it, unless by a reference to a row that was not there. But it may
+        be one that somebody has just deleted, and the rows that copied from it have yet to be told so.
+        """
+        if self.most is None:
+            return [], []
+        watched = self.watched(batch)
+        late = [change for change in watched if change.old is not None]
+        edits = [self.record(change) for change in late]
+        followed = any(change.follows or change.recopied for change in batch.changes)
+        for change in watched:
+            if change.old is None and (followed or self.mutator.places.may_return(change.entity)):
+                edits.append(Edit(INTENTS, "check", (self.name(change),), expect="absent"))
+        return edits, late
+
+    def name(self, change: RowChange) -> str:
+        values = self.key_text(change.entity, change.key)
+        return json.dumps([change.entity, *values], ensure_ascii=True, separators=(",", ":"))
+
+    def record(self, change: RowChange) -> Edit:
+        """The edit that records what is about to be done."""
+        text = json.dumps(
+            {
+                "entity": change.entity,
+                "label": change.label,
+                "old": self.to_text(change.entity, change.old),
+                "new": self.to_text(change.entity, change.new),
+            },
+            separators=(",", ":"),
+        )
+        name = self.name(change)
+        return Edit(INTENTS, "put", (name,), values={"row": name, "text": text}, expect="absent")
+
+    def to_text(self, entity: str, row: Row | None) -> dict[str, Any] | None:
+        columns = self.model.entities[entity].columns
+        if row is None:
+            return None
+        known = {name: value for name, value in row.items() if value is not None and name in columns}
+        return {name: to_json(columns[name].type, value) for name, value in known.items()}
+
+    def from_text(self, entity: str, row: dict[str, Any] | None) -> Row | None:
+        if row is None:
+            return None
+        columns = self.model.entities[entity].columns
+        return {
+            name: from_json(columns[name].type, row[name]) if name in row else None
+            for name in self.model.entities[entity].stored
+        }
+
+    def key_text(self, entity: str, key: Key) -> list[Any]:
+        about = self.model.entities[entity]
+        return [to_json(about.columns[c].type, value) for c, value in zip(about.key, key, strict=True)]
+
+    # beginning
+
+    def split(self, batch: Batch, now: datetime, label: str) -> Proc[tuple[Batch, list[Edit], list[RowChange]]]:
+        """The rows themselves, the intents to be recorded with them, and the rows that others follow later."""
+        assert self.most is not None
+        direct = [change for change in batch.changes if not change.follows and not change.derived]
+        alone = yield from self.mutator.batch(direct, now, followers=False)
+        watched = self.watched(alone)
+        intents = [self.record(change) for change in watched]
+        if not watched or len(alone.edits) + len(intents) > self.most:
+            raise too_many(self.mutator.places, alone, len(intents), len(batch.edits), self.most, label)
+        return alone, intents, watched
+
+    # finishing
+
+    def pending(self) -> Proc[list[RowChange | Copied]]:
+        """The intents that somebody left behind."""
+        if self.reader is None:
+            return []
+        found: list[RowChange | Copied] = []
+        asks = self.reader.ask([Span(())], None, strong=True)
+        while asks:
+            replies = yield [ask.request for ask in asks]
+            more = []
+            for ask, reply in zip(asks, replies, strict=True):
+                if isinstance(reply, Exception):
+                    raise reply
+                answer = self.reader.answer(ask, reply)
+                found += [self.read(row["text"]) for rows in answer.rows for row in rows]
+                if answer.more is not None:
+                    more.append(answer.more)
+            asks = more
+        return found
+
+    def read(self, text: str) -> RowChange | Copied:
+        """The change that an intent stands for."""
+        data = json.loads(text)
+        if "rows" in data:
+            return self.copies.read(data)
+        entity = data["entity"]
+        old, new = self.from_text(entity, data["old"]), self.from_text(entity, data["new"])
+        known = new or old
+        assert known is not None
+        key: Key = tuple(known[column] for column in self.model.entities[entity].key)
+        return RowChange(entity, key, old, new, data["label"])
+
+    def finish_all(self, now: datetime) -> Proc[int]:
+        """Finishes what others left behind; says how much that was."""
+        left = yield from self.pending()
+        for one in left:
+            yield from self.copies.confirm(one, now) if isinstance(one, Copied) else self.finish(one, now)
+        return len(left)
+
+    def finish(self, change: RowChange, now: datetime, done: Collection[tuple[str, Key]] = ()) -> Proc[None]:
+        """Brings everything that copies from a row up to date, but for rows that are `done`, and forgets the intent."""
+        for _ in range(ATTEMPTS):
+            world = World(self.model, self.mutator.reader, now)
+            world.changed[change.entity, change.key] = (change.old, change.new)
+            followers = yield from self.mutator.followers(world, [change])
+            late = [replace(one, late=True) for one in followers if (one.entity, one.key) not in done]
+            finished = yield from self.in_chunks(change, late, now)
+            if finished:
+                (reply,) = yield [self.codec.write([Edit(INTENTS, "delete", (self.name(change),))])]
+                if isinstance(reply, Exception):
+                    raise reply
+                return
+            current = yield from self.still_there(change)
+            if not current:
+                return  # somebody else has finished it
+            yield Pause(0.02)
+        raise ConflictError(f"{change.label}: rows that copy from it keep changing; `verify` finishes it later")
+
+    def still_there(self, change: RowChange) -> Proc[bool]:
+        left = yield from self.pending()
+        rows = [(other.entity, other.key) for other in left if isinstance(other, RowChange)]
+        return (change.entity, change.key) in rows
+
+    def in_chunks(self, change: RowChange, followers: Sequence[RowChange], now: datetime) -> Proc[bool]:
+        """Edits followers in atomic chunks; False if a row has changed meanwhile."""
+        assert self.most is not None
+        start, size = 0, self.most // 2
+        check = self.unchanged(change)
+        while start < len(followers):
+            try:
+                batch = yield from self.mutator.batch(list(followers[start : start + size]), now, [change])
+                edits = merged([*batch.edits, check], self.mutator.extreme_names)
+            except ChangedMeanwhileError:
+                return False
+            if len(edits) > self.most:
+                if size == 1:
+                    raise UnsupportedError(f"{change.label}: one row has more than {self.most} entries that follow it")
+                size = max(1, size // 2)
+                continue
+            if batch.edits:
+                (reply,) = yield [self.codec.write(edits)]
+                if isinstance(reply, ConflictError):
+                    return False
+                if isinstance(reply, Exception):
+                    raise reply
+            start += size
+        return True
+
+    def unchanged(self, change: RowChange) -> Edit:
+        """A check that the row is what the intent says."""
+        home = self.mutator.places.home(change.entity)
+        row = change.new if change.new is not None else change.old
+        assert row is not None
+        key = home.keys(row)[0]
+        if change.new is None:
+            return Edit(home.view.name, "check", key, home.at, expect="absent")
+        tests = tuple(
+            Test(column, "=", change.new[column])
+            for column in sorted(differing_columns(change))
+            if column in home.holds and column in change.new and column not in self.model.entities[change.entity].key
+        )
+        return Edit(home.view.name, "check", key, home.at, expect="present", tests=tests)

@@ -1,0 +1,275 @@
+"""Reading whole rows for writes: by key, by what they point at, and the values behind their references."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from keyplan.engines.base import Codec, Proc, Span
+from keyplan.errors import DesignError
+from keyplan.model.model import Model
+from keyplan.model.pattern import Path
+from keyplan.plan.design import Design
+from keyplan.plan.steps import Node, Search
+from keyplan.store.pump import gather
+from keyplan.store.reading.execute import Executor, Runner
+from keyplan.store.reading.expiry import is_gone
+from keyplan.store.reading.filter import Call
+from keyplan.store.writing.places import Place, Places
+
+Row = dict[str, Any]
+Key = tuple[Any, ...]
+
+
+class RowReader:
+    """Strong reads of whole rows, with what their homes hold besides (`Places.carried`)."""
+
+    def __init__(self, model: Model, design: Design, executor: Executor, places: Places) -> None:
+        self.model = model
+        self.design = design
+        self.executor = executor
+        self.places = places
+        self._by_key: dict[str, Runner] = {}
+        self._pointing: dict[tuple[str, bool], Runner] = {}
+        self._first: dict[str, Runner] = {}
+        self._groups: dict[str, Runner] = {}
+
+    def by_key(self, wanted: Iterable[tuple[str, Key]], now: datetime) -> Proc[dict[tuple[str, Key], Row | None]]:
+        """Rows of any entities by their keys, in one round where the plans allow; None for those that are not there."""
+        keys: dict[str, dict[Key, None]] = {}
+        for entity, key in wanted:
+            keys.setdefault(entity, {})[key] = None
+        procs = [self._rows(entity, list(some), now) for entity, some in keys.items()]
+        found = yield from gather(procs)
+        return {
+            (entity, key): row
+            for (entity, some), rows in zip(keys.items(), found, strict=True)
+            for key, row in zip(some, rows, strict=True)
+        }
+
+    def _rows(self, entity: str, keys: Sequence[Key], now: datetime) -> Proc[list[Row | None]]:
+        runner, lists = yield from self._found(entity, keys, now)
+        found = yield from self._whole(entity, runner, [rows[:1] for rows in lists])
+        return [rows[0] if rows else None for rows in found]
+
+    def has_several(self, entity: str, key: Key, now: datetime) -> Proc[bool]:
+        """Whether more than one row stands under a key, which a home under more than that key does not refuse."""
+        _, (rows,) = yield from self._found(entity, [key], now)
+        return len(rows) > 1
+
+    def _found(self, entity: str, keys: Sequence[Key], now: datetime) -> Proc[tuple[Runner, list[list[Row]]]]:
+        runner = self._by_key.get(entity)
+        if runner is None:
+            runner = self._by_key[entity] = self.executor.compile(self._marking(entity, self.design.rows[entity]))
+        columns = self.model.entities[entity].key
+        outers = [dict(zip(columns, key, strict=True)) for key in keys]
+        lists = yield from runner.many(Call({}, now, strong=True), outers)
+        return runner, lists
+
+    def _marking(self, entity: str, node: Node) -> Node:
+        """The plan, taking along what rows are counted under where it reads the home anyway."""
+        home = self.places.home(entity)
+        if isinstance(node, Search) and (node.view, node.at) == (home.view.name, home.at):
+            return replace(node, takes=tuple(dict.fromkeys((*node.takes, *self.places.carried(entity)))))
+        return node
+
+    def _whole(self, entity: str, runner: Runner, lists: list[list[Row]]) -> Proc[list[list[Row]]]:
+        """Rows as writes take them: the stored columns, and the marks, which only the home has."""
+        marks = self.places.carried(entity)
+        columns = self.model.entities[entity].stored
+        if not marks:
+            return [[{column: row[column] for column in columns} for row in rows] for rows in lists]
+        home = self.places.home(entity)
+        if set(marks) <= set(runner.provides):
+            return [[{column: row[column] for column in (*columns, *marks)} for row in rows] for rows in lists]
+        flat = [{column: row[column] for column in columns} for rows in lists for row in rows]
+        keys = [home.keys(row)[0] for row in flat]
+        entries = yield from entries_at(self.executor.codec, home, keys, marks)
+        for row, entry in zip(flat, entries, strict=True):
+            row |= {path: entry[path] if entry is not None else None for path in marks}
+        left = iter(flat)
+        return [[next(left) for _ in rows] for rows in lists]
+
+    def pointing_at(
+        self, entity: str, role: str, keys: Sequence[Key], now: datetime, *, new: bool = False
+    ) -> Proc[list[list[Row]]]:
+        """The rows of an entity whose reference holds each of these keys; `new` ones were those of no row until now."""
+        name = f"{entity}.{role}"
+        plans = self.design.dangling if new and name in self.design.dangling else self.design.dependents
+        runner = self._pointing.get((name, plans is self.design.dangling))
+        if runner is None:
+            node = plans.get(name)
+            if node is None:
+                raise DesignError(f"the design does not say how to find rows of '{entity}' by '{role}'")
+            runner = self.executor.compile(self._marking(entity, node))
+            self._pointing[name, plans is self.design.dangling] = runner
+        target = self.model.entities[self.model.entities[entity].roles[role].entity]
+        outers = [dict(zip(target.key, key, strict=True)) for key in keys]
+        found = yield from runner.many(Call({}, now, strong=True), outers)
+        lists = yield from self._whole(entity, runner, found)
+        # What is read in two steps may have been pointed elsewhere between them.
+        columns = self.model.entities[entity].roles[role].columns
+        return [
+            [row for row in rows if all(row[column] == part for column, part in zip(columns, key, strict=True))]
+            for key, rows in zip(keys, lists, strict=True)
+        ]
+
+    def entries(self, place: Place, keys: Sequence[Key], takes: Sequence[str]) -> Proc[list[Row | None]]:
+        """The entries of a place under these keys, read strongly."""
+        return (yield from entries_at(self.executor.codec, place, keys, takes))
+
+    def of_group(self, place: Place, key: Key, now: datetime) -> Proc[list[Row]]:
+        """The rows that may count in a group of a view with measures: whoever asks sees which do."""
+        name = place.view.name
+        runner = self._groups.get(name)
+        if runner is None:
+            node = self.design.groups.get(name)
+            if node is None:
+                raise DesignError(f"the design does not say how to find the rows of a group of '{name}'")
+            runner = self._groups[name] = self.executor.compile(self._marking(place.entity, node))
+        outer = {str(part): value for part, value in zip(place.view.parts, key, strict=True)}
+        lists = yield from runner.many(Call({}, now, strong=True), [outer])
+        (rows,) = yield from self._whole(place.entity, runner, lists)
+        return rows
+
+    def first(
+        self, entity: str, role: str, key: Key, order: Sequence[tuple[str, bool]], limit: int, now: datetime
+    ) -> Proc[list[Row]]:
+        """At least the first rows of a to-many role, in this order; all of them where they are not found in it."""
+        name = f"{entity}.{role}"
+        about = self.model.entities[entity]
+        child = about.roles[role].entity
+        runner = self._first.get(name)
+        if runner is None:
+            node = self.design.refills.get(name)
+            if node is None:
+                raise DesignError(f"the design does not say how to find the first '{role}' of '{entity}'")
+            runner = self._first[name] = self.executor.compile(self._marking(child, node))
+        ordered = [(str(term.path), term.descending) for term in runner.order] == list(order)
+        outers = [dict(zip(about.key, key, strict=True))]
+        lists = yield from runner.many(Call({}, now, strong=True), outers, None, limit if ordered else None)
+        (rows,) = yield from self._whole(child, runner, lists)
+        return rows
+
+
+def entries_at(codec: Codec, place: Place, keys: Sequence[Key], takes: Sequence[str]) -> Proc[list[Row | None]]:
+    """The entries of a place under these keys, read strongly."""
+    if not keys:
+        return []
+    reader = codec.reader(Search(place.view.name, place.at, takes=tuple(takes)))
+    width = len(place.key.partition)
+    found: list[list[Row]] = [[] for _ in keys]
+    asks = reader.ask([Span(key[:width], key[width:]) for key in keys], None, strong=True)
+    while asks:
+        replies = yield [ask.request for ask in asks]
+        more = []
+        for ask, reply in zip(asks, replies, strict=True):
+            if isinstance(reply, Exception):
+                raise reply
+            answer = reader.answer(ask, reply)
+            for number, rows in zip(ask.spans, answer.rows, strict=True):
+                found[number] += rows
+            if answer.more is not None:
+                more.append(answer.more)
+        asks = more
+    return [rows[0] if rows else None for rows in found]
+
+
+@dataclass
+class World:
+    """The rows that a write reads and changes: as they are, and as they will be."""
+
+    model: Model
+    reader: RowReader
+    now: datetime
+    seen: dict[tuple[str, Key], Row | None] = field(default_factory=dict)
+    """Rows read, and not changed by this write."""
+    changed: dict[tuple[str, Key], tuple[Row | None, Row | None]] = field(default_factory=dict)
+
+    def row(self, entity: str, key: Key, new: bool) -> Row | None:
+        """A row that can be copied from: one that is written when it has expired already is there for nobody."""
+        pair = self.changed.get((entity, key))
+        if pair is None:
+            return self.seen[entity, key]
+        row = pair[new]
+        return None if row is not None and is_gone(row, self.now) else row
+
+    def value(self, entity: str, row: Mapping[str, Any], path: Path, new: bool = True) -> Any:
+        """The value at the end of a to-one path, of rows that were fetched."""
+        found = self.behind(entity, row, path.roles, new)
+        if found is None:
+            return None
+        target, key = found
+        gone = self.row(target, key, new)
+        return gone.get(path.column) if gone is not None else None
+
+    def behind(self, entity: str, row: Mapping[str, Any], roles: Sequence[str], new: bool) -> tuple[str, Key] | None:
+        """The entity and key that a chain of references leads to; None where it breaks."""
+        here: Mapping[str, Any] | None = row
+        key: Key = ()
+        for name in roles:
+            if here is None:
+                return None
+            role = self.model.entities[entity].roles[name]
+            key = tuple(here.get(column) for column in role.columns)
+            if None in key:
+                return None
+            entity = role.entity
+            if (entity, key) not in self.changed and (entity, key) not in self.seen:
+                return entity, key
+            here = self.row(entity, key, new)
+        return entity, key
+
+    def is_touched(self, entity: str, old: Mapping[str, Any], new: Mapping[str, Any], path: Path) -> bool:
+        """Whether a value comes from another row after the changes, or is another one, or its row comes or goes."""
+        for depth in range(1, len(path.roles) + 1):
+            before = self.behind(entity, old, path.roles[:depth], False)
+            after = self.behind(entity, new, path.roles[:depth], True)
+            if before != after:
+                return True
+            if before is None:
+                return False
+            was, will = self.changed.get(before, (None, None))
+            if (was is None) != (will is None):
+                return True
+        return bool(self.value(entity, old, path, False) != self.value(entity, new, path))
+
+    def fetch(self, wanted: Iterable[tuple[str, Mapping[str, Any], tuple[str, ...], bool]]) -> Proc[None]:
+        """Reads what stands behind chains of references of rows (entity, row, roles, new side), level by level."""
+        chains = list(wanted)
+        depth = 1
+        while True:
+            missing: dict[tuple[str, Key], None] = {}
+            deeper = False
+            for entity, row, roles, new in chains:
+                if len(roles) < depth:
+                    continue
+                deeper = True
+                found = self.behind(entity, row, roles[:depth], new)
+                if found is not None and found not in self.changed and found not in self.seen:
+                    missing[found] = None
+            if not deeper:
+                return
+            if missing:
+                self.seen |= yield from self.reader.by_key(missing, self.now)
+            depth += 1
+
+    def full(self, entity: str, row: Row, copies: Iterable[Path], new: bool) -> Row:
+        """A row with the values behind its references."""
+        result = dict(row)
+        for path in copies:
+            result[str(path)] = self.value(entity, row, path, new)
+        return result
+
+
+def differs(actual: Any, wanted: Any) -> bool:
+    """Whether a stored value is not the one that the rows imply.
+
+    A set or list behind a reference that leads nowhere is nothing, which some engines give back as an empty one."""
+    return bool(actual != wanted) and not (_is_nothing(actual) and _is_nothing(wanted))
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or value in ((), frozenset())
