@@ -160,13 +160,14 @@ def test_whoever_is_cut_off_has_done_all_or_nothing(stores: tuple[Store, Store])
 
 
 def test_no_design_leaves_two_upserts_of_one_row_to_chance(harness: Harness, lend: Lend) -> None:
-    """Where rows are upserted under keys that are given, something stands under the key alone, and refuses."""
+    """Where rows are upserted under keys that are given, something stands under the key alone and refuses, or they meet
+    within their transactions."""
     model = replace(parse_model(RANKED), targets=harness.targets)
     design = keyplan.design(model, harness.name)
     url = lend(RANKED)
     keyplan.apply(model, url, design=design)
     with keyplan.open(model, url, design=design) as store, keyplan.open(model, url, design=design) as other:
-        assert store._core.places.exact("User") is not None
+        assert store._core.places.exact("User") is not None or store._core.codec.goes_on
         port: Any = store._port
         for at in range(4):
             hold_up(store, port, {at: partial(do, other, "save", {"club": at, "no": 1, "rank": 2, "name": "b"})})

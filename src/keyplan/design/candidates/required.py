@@ -70,14 +70,19 @@ def unique_guard(entity: str, columns: Iterable[str]) -> str:
     return f"a guard of unique {', '.join(columns)} of '{entity}'"
 
 
-def required_views(model: Model, kinds: Mapping[str, Kind], views: Mapping[str, View]) -> list[tuple[str, list[str]]]:
-    """Lists of views of each of which a design has at least one, with what for."""
+def required_views(
+    model: Model, kinds: Mapping[str, Kind], views: Mapping[str, View], *, upserts_meet: bool = False
+) -> list[tuple[str, list[str]]]:
+    """Lists of views of each of which a design has at least one, with what for.
+
+    `upserts_meet`: two upserts of one row are kept apart within their transactions, whatever stands under its key."""
     required = []
     for name, entity in model.entities.items():
         homes = [v.name for v in views.values() if v.entity == name and is_home(model, kinds, v)]
         homes += [v.name for v in views.values() if name in homes_inside(model, v)]
         required.append((home_of(name), homes))
-        created, upserted = _needs_guard(model, name), _is_upserted(model, name)
+        created = _needs_guard(model, name)
+        upserted = not upserts_meet and _is_upserted(model, name)
         if created or upserted:
             # Two upserts of one key would leave two rows where the rest of their home's key may differ.
             also = set() if created else {c.name for c in entity.columns.values() if c.immutable} - {*entity.key}

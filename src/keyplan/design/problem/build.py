@@ -174,7 +174,7 @@ def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None 
     calls = _calls(ground.statistics, kinds)
     demanded = _returned(ground, calls, served, _demanded(model, ground.options, kept))
     roots = [*ground.roots, *demanded, *_carried(model, kinds, ground.options, views, kept)]
-    required = required_views(model, kinds, views)
+    required = required_views(model, kinds, views, upserts_meet=costs.goes_on)
     own = costs.couplings(list(views.values()), ground.facts)
     least = least_cost(costs, views, ground.facts, roots, required)
     copies = copies_of_rows(model, kinds, views, costs.copy_worth * least)
