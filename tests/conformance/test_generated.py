@@ -22,6 +22,7 @@ from keyplan.design.needs.computed import computed_of
 from keyplan.errors import RangeError, UnsupportedError
 from keyplan.model.model import Model
 from keyplan.model.pattern import Traffic
+from keyplan.plan.design import Design
 from keyplan.store.reading.spans import MOST_BUCKETS
 from tests.engines.harness import Harness
 from tests.examples_data.compare import first_difference
@@ -67,7 +68,7 @@ def test_engine_answers_as_the_reference(harness: Harness, data: st.DataObject) 
     run(program, model, harness.url())
 
 
-def run(program: Program, model: Model, url: str) -> None:
+def run(program: Program, model: Model, url: str, design: Design | None = None) -> None:
     """Plays a program on the reference and on an engine, and compares every outcome.
 
     What the design does not serve has to refuse the call, and is then left out for both: a write that only one of them
@@ -76,7 +77,7 @@ def run(program: Program, model: Model, url: str) -> None:
     clock = Clock()
     # Advice takes a third of a design's time and changes nothing that is run: it is sought for every fourth program.
     advise = len(program.operations) % 4 == 0
-    design = keyplan.design(model, keyplan.engine_of(url), advise=advise)
+    design = design or keyplan.design(model, keyplan.engine_of(url), advise=advise)
     keyplan.apply(model, url, design=design)
     with keyplan.open(model, url, clock=clock) as store:
         served = []

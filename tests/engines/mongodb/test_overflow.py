@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -31,7 +31,8 @@ from tests.conformance.test_generated import PHASES, run, statistics
 from tests.engines.harness import Harness
 from tests.engines.mongodb.test_explain import Recorder, check
 from tests.engines.mongodb.test_packed_writers import at_once
-from tests.strategies.programs import Program, operations, programs
+from tests.strategies.families import Extended
+from tests.strategies.programs import operations, programs
 
 ROOM = 3
 """Comments that a post's document has room for."""
@@ -228,18 +229,6 @@ def some_overflow(request: pytest.FixtureRequest) -> Iterator[None]:
         assert len(COUNTED) - before > EXAMPLES / 10
 
 
-@dataclass(frozen=True)
-class Extended(Program):
-    """A program on a model with more patterns than its text has."""
-
-    extended: Model | None = None
-
-    @cached_property
-    def model(self) -> Model:
-        assert self.extended is not None
-        return self.extended
-
-
 def with_all_children(draw: st.DrawFn, model: Model) -> Model:
     """The model with patterns per to-many role that take all children, or more than there is room for, of one row and
     of all rows in pages."""
@@ -292,8 +281,8 @@ def test_overflowing_children_answer_as_the_reference(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(overflow, "lengths", lengths)
         patched.setattr(extras, "chance_of_more", lambda *_: 0.01)  # as few as there are, documents are often full
-        design = keyplan.design(model, "mongodb")
+        design = keyplan.design(model, "mongodb", advise=False)
         full = [one for plan in design.plans.values() for one in attached(plan.node) if one.beyond is not None]
         if full:
             COUNTED.append(len(full))
-            run(program, model, mongodb.url())
+            run(program, model, mongodb.url(), design)

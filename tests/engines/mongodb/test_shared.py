@@ -20,7 +20,6 @@ from pymongo.errors import WriteError
 import keyplan
 from keyplan.engines.mongodb.limits import CHUNK
 from keyplan.errors import ArgumentError, ConflictError, DesignMismatchError
-from keyplan.model.pattern import Condition, Order, Param, Path, Pattern, Select, Traffic
 from keyplan.plan.design import Design
 from keyplan.plan.walk import searches
 from tests import discussion
@@ -29,9 +28,8 @@ from tests.conformance.test_generated import PHASES, run, statistics
 from tests.engines.harness import Harness
 from tests.engines.mongodb.test_emit import compare_pipelines, described, run_script
 from tests.engines.mongodb.test_explain import Recorder, check
-from tests.engines.mongodb.test_overflow import Extended
 from tests.engines.mongodb.test_packed_writers import at_once
-from tests.strategies.programs import operations, programs
+from tests.strategies.families import families
 
 FORUM = """
 entities:
@@ -295,29 +293,6 @@ def some_share(request: pytest.FixtureRequest) -> Iterator[None]:
         assert any(COUNTED[before:])
 
 
-@st.composite
-def families(draw: st.DrawFn) -> Extended:
-    """Programs that read rows by their keys with all their children, and with the first ones in some order."""
-    program = draw(programs())
-    model = program.model
-    patterns = dict(model.patterns)
-    for entity in model.entities.values():
-        where = tuple(Condition(Path((), column), "=", (Param(column),)) for column in entity.key)
-        params = {column: entity.columns[column].type for column in entity.key}
-        for role in (role for role in entity.roles.values() if role.many):
-            child = model.entities[role.entity]
-            shown = tuple(column for column in child.stored if not child.columns[column].hidden)
-            able = [column for column in shown if child.columns[column].type.is_ordered]
-            for name, limit in (("all", None), ("first", draw(st.integers(1, 3))), ("some", draw(st.integers(1, 2)))):
-                by = draw(st.lists(st.sampled_from(able), max_size=2, unique=True)) if able else []
-                order = tuple(Order(Path((), column), draw(st.booleans())) for column in by)
-                select = Select(entity.key, {role.name: Select(shown, {}, order, limit)})
-                one = Pattern(f"{name}_{role.name}_of_{entity.name}", "find", entity.name, where, select=select)
-                patterns[one.name] = replace(one, one=True, traffic=Traffic(1000.0), params=params)
-    more = replace(model, patterns=patterns)
-    return Extended(program.model_text, program.rows, draw(operations(more, program.rows, 24)), more)
-
-
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
 @given(data=st.data())
 def test_shared_collections_answer_as_the_reference(
@@ -326,7 +301,7 @@ def test_shared_collections_answer_as_the_reference(
     """Generated programs on designs in which children are beside their parents; every view is compared at the end."""
     program = data.draw(families())
     model = replace(data.draw(statistics(program.model)), targets=mongodb.targets)
-    design = keyplan.design(model, "mongodb")
+    design = keyplan.design(model, "mongodb", advise=False)
     if any(search.along for plan in design.plans.values() for search in searches(plan.node)):
         COUNTED.append(any(at for _, at in design.homes.values()))
-        run(program, model, mongodb.url())
+        run(program, model, mongodb.url(), design)
