@@ -10,6 +10,9 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 SERVERS := $(wildcard tests/engines/*/server.py)
 
+# Tests and benchmarks start many processes, and each would compile all of keyplan anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo lint check test bench soak up clean
 
