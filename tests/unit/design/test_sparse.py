@@ -9,7 +9,7 @@ from keyplan.design.candidates.sparse import follows, is_within, told_besides
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.model.pattern import Condition
 from keyplan.plan.walk import searches
-from tests.unit.design.nouns import model_of
+from tests.unit.design.nouns import model_of, upkeep, view
 
 
 def condition(text: str) -> Condition:
@@ -89,3 +89,20 @@ def test_a_view_of_the_rows_in_some_states(engine: str) -> None:
     assert touched["finish"] == pytest.approx(1)
     # It stays where it is, and is put once more where the entry holds the status.
     assert touched["take"] == touched["ride"] <= 1
+
+
+def test_whether_a_row_has_an_entry_under_its_key_is_read_before() -> None:
+    """Nothing but the row as it was tells whether there is an entry to be patched or deleted."""
+    writes = """
+    reprice: { update: Order, set: [total], where: "order_id = :id", rate: 1/s }
+    drop: { delete: Order, where: "order_id = :id", rate: 1/s }
+    """
+    model = model_of(patterns="p: { find: Order, where: \"status in ('pending', 'shipped')\" }", writes=writes)
+    sparse = view(model, "| order_id", where=model.patterns["p"].where)
+    for name in model.writes:
+        (part,) = [part for part in upkeep(model, name, sparse) if not part.work.checks]
+        assert [(demand.what, demand.times) for demand in part.demands] == [("old", 1)]
+    always = view(model, "| order_id")
+    for name in model.writes:
+        (part,) = [part for part in upkeep(model, name, always) if not part.work.checks]
+        assert part.demands == ()

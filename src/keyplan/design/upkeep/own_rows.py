@@ -180,8 +180,8 @@ class OwnRows(Keeping):
             return self._dangles(effect, view, role)
         decisive = self._decisive(view)
         before, after = self._flows.shares(write, effect, view)
-        # An entry that we keep is found by its key, which the entity's key alone may not tell.
-        hidden = not kind.kept_by_engine and not self._own_columns(view) <= set(here.key)
+        # An entry that we keep is found by its key, which the entity's alone may not tell, nor whether there is one.
+        hidden = not kind.kept_by_engine and not decisive <= set(here.key)
         if effect.kind == "create":
             return Change(puts=after, copies=True)
         if effect.kind == "delete":
