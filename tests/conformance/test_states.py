@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+import keyplan
 from tests.conformance.pair import Pair, opened, parsed
 from tests.engines.harness import Harness
 
@@ -76,3 +77,73 @@ def test_all_but_one_value(rides: Pair) -> None:
     for number, payment in ((1, "open"), (2, "failed"), (3, "paid"), (4, None), (1, "failed"), (2, "paid"), (1, None)):
         rides.same("pay", i=number, payment=payment)
         rides.same("unpaid")
+
+
+SEVERAL = """
+entities:
+  Ride:
+    count: 500M
+    fields:
+      ride_id: int, key
+      status: enum(asked 0.01%, taken 0.01%, riding 0.03%, done 92%, off 7.95%), default asked
+      fare: int, default 0
+patterns:
+  under_way: { find: Ride, where: "status != 'done' and status != 'off'", order: fare, rate: 500/s }
+  by_state: { find: Ride, where: "status in ('taken', 'riding', 'asked')", order: status, page: 2, rate: 500/s }
+  from_state: { find: Ride, where: "status != 'done' and status >= :s", order: status, page: 2, rate: 500/s }
+  in_states: { find: Ride, where: "status != 'done' and status in :some", order: fare, rate: 500/s }
+writes:
+  ask: { create: Ride, rate: 5/s }
+  become: { update: Ride, set: [status], where: "ride_id = :i", rate: 5/s }
+"""
+
+
+def test_several_conditions_on_one_state(harness: Harness) -> None:
+    """All of them hold, whatever bounds the key besides."""
+    states = ("asked", "taken", "riding", "done", "off")
+    with opened(parsed(SEVERAL), harness.url()) as rides:
+        sparse = [view for view in rides.store.design.views.values() if view.where]
+        assert any(len(view.where) > len({one.path for one in view.where}) for view in sparse)
+        assert any(str(one.path) == part.path for view in sparse for part in view.parts for one in view.where)
+        for number in range(10):
+            rides.same("ask", ride_id=number, status=states[number % 5], fare=10 - number)
+        for shift in range(2):
+            rides.same("under_way")
+            rides.same("by_state")
+            for state in states:
+                rides.same("from_state", s=state)
+                rides.same("in_states", some=[state, "asked"])
+            rides.same("become", i=shift, status="done")
+        rides.verified()
+
+
+LISTED = {
+    "price": ("decimal(2)", "1.50, 2.50"),
+    "ratio": ("float", "0.5, 2.0"),
+    "day": ("date", "'2052-05-14', '2052-05-15'"),
+    "at": ("timestamp", "'2052-05-14T12:00:00Z', '2052-05-15T12:00:00.5Z'"),
+    "token": ("uuid", "'00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002'"),
+    "tag": ("string(4)", "'it''s', '$x'"),
+    "digest": ("bytes(4)", "'AAE=', '/w=='"),
+    "flag": ("bool(true 0.1%)", "true"),
+    "number": ("int", "-1, 9223372036854775807"),
+}
+
+
+def test_values_of_every_type(harness: Harness) -> None:
+    """A list of them is a condition of a view, which is found again as it was made."""
+    fields = [f"      {name}: {type}, optional 99.9%" for name, (type, _) in LISTED.items()]
+    reads = [f'  by_{name}: {{find: A, where: "{name} in ({some})", rate: 90/s}}' for name, (_, some) in LISTED.items()]
+    text = ["entities:", "  A:", "    count: 500M", "    fields:", "      k: int, key", *fields, "patterns:", *reads]
+    model = parsed("\n".join([*text, "writes:", "  make: { create: A, rate: 1/s }", ""]))
+    with opened(model, harness.url()) as pair:
+        assert sum(bool(view.where) for view in pair.store.design.views.values()) == len(LISTED)
+        assert keyplan.apply(model, pair.url, design=pair.store.design) == []
+        for number, name in enumerate(LISTED):
+            column = model.entities["A"].columns[name]
+            listed = [operand.value for operand in model.patterns[f"by_{name}"].where[0].operands]
+            for place, value in enumerate((*listed, None)):
+                pair.same("make", k=10 * number + place, **{column.name: value})
+        for name in LISTED:
+            assert len(pair.same(f"by_{name}")) == len(model.patterns[f"by_{name}"].where[0].operands)
+        pair.verified()

@@ -179,6 +179,8 @@ def _plain(value: Any) -> Any:
     """A value of an index's definition as Python has it: the driver gives decimals in a class of its own."""
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
     return value.to_decimal() if hasattr(value, "to_decimal") else value
 
 

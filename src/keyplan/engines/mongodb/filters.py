@@ -72,7 +72,7 @@ class FieldFilter:
     def __init__(self, parts: Sequence[KeyPart], always: Document) -> None:
         self.parts = parts
         self.always = always
-        """Conditions of every query; those on a field that the span bounds anyway are left out."""
+        """Conditions of every query; that a field is there is left out where the span bounds it anyway."""
         self._encoders: dict[tuple[int, int], Callable[[Sequence[Any]], tuple[Any, ...]]] = {}
 
     def encode(self, start: int, values: Sequence[Any]) -> tuple[Any, ...]:
@@ -95,8 +95,16 @@ class FieldFilter:
 
     def completed(self, found: Document) -> Document:
         for field, condition in self.always.items():
-            if field not in found:
+            here = found.get(field)
+            if here is None:
                 found[field] = condition
+            elif "$exists" in condition or here == condition:
+                continue
+            elif here.keys() & condition.keys():
+                found.setdefault("$and", []).append({field: condition})
+            else:
+                # Values between bounds may be others than those of a partial index, which has to be told them all.
+                found[field] = {**here, **condition}
         return found
 
     def span(self, span: Span) -> Document:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from math import inf
 
 from keyplan.engines.mongodb.limits import LIMITS
+from keyplan.engines.mongodb.states import by_column, is_empty
 from keyplan.engines.mongodb.values import LOW_DIGITS
 from keyplan.engines.work import Rejection, ViewFacts
 from keyplan.errors import ArgumentError
@@ -144,6 +145,11 @@ def _index(model: Model, view: View) -> View | Rejection:
         return Rejection("an index is over the fields of its own documents")
     if any(c.op not in ("=", "!=", "in", "present", "missing") or c.cut for c in view.where):
         return Rejection("a partial index tests values and presence")
+    states = by_column(view)
+    if any(is_empty(path_type(model, view.entity, path)[0], some) for path, some in states.items()):
+        return Rejection("no row is in all of these states")
+    if len(states) == 1 and [*states] == [part.path for part in view.parts] == [*model.entities[view.entity].key]:
+        return Rejection("an index of the '_id' alone has all rows")
     return view
 
 

@@ -31,12 +31,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from keyplan.engines.mongodb.states import by_column, partial_filter
 from keyplan.engines.mongodb.totals import total_slot
-from keyplan.engines.mongodb.values import ID, Slot, encoder
+from keyplan.engines.mongodb.values import ID, Slot
 from keyplan.errors import UnsupportedError
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
-from keyplan.model.pattern import Condition, Literal
 from keyplan.model.types import Type
 from keyplan.plan.design import Design, Structure
 from keyplan.plan.names import part_name
@@ -451,9 +451,9 @@ def _index(model: Model, view: View, structure: Structure, place: Place) -> Inde
         elif slot.nullable:
             partial[slot.field] = {"$exists": True}
         parts.append(KeyPart(made, part.descending, part.cut == "each"))
-    for condition in view.where:
-        slot = place.slots[str(condition.path)]
-        partial[slot.field] = _condition(view, slot, condition)
+    for path, conditions in by_column(view).items():
+        slot = place.slots[path]
+        partial[slot.field] = partial_filter(view, slot, conditions)
     if place.presence:
         partial.setdefault(place.presence, {"$exists": True})
     partial |= place.only_these
@@ -508,22 +508,3 @@ def owner_slot(document: Place, inner: Place, path: str) -> Slot:
     if role != inner.owner or column not in document.slots:
         raise UnsupportedError(f"view '{inner.view.name}' does not hold '{path}' with its '{inner.array}'")
     return replace(document.slots[column], path=path)
-
-
-def _condition(view: View, slot: Slot, condition: Condition) -> dict[str, Any]:
-    """A literal condition as a partial index takes it: values, presence, absence."""
-    if condition.op == "present":
-        return {"$exists": True}
-    if condition.op == "missing":
-        return {"$eq": None}  # the only way to say it here; no field ever holds null
-    values = [operand.value for operand in condition.operands if isinstance(operand, Literal)]
-    if condition.op not in ("=", "!=", "in") or condition.cut or len(values) != len(condition.operands):
-        raise UnsupportedError(f"view '{view.name}': a partial index cannot have the condition '{condition}'")
-    encode = encoder(slot)
-    if condition.op == "=":
-        return {"$eq": encode(values[0])}
-    if condition.op == "!=":
-        # There is no other value than those of the type, and a partial index cannot say what it has not.
-        every = (True, False) if slot.type.kind == "bool" else tuple(name for name, _ in slot.type.values)
-        values = [value for value in every if value not in values]
-    return {"$in": [encode(value) for value in values]}

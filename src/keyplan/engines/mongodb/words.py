@@ -128,6 +128,9 @@ class _Find:
                 self.later.append(condition)
             else:
                 fixed[slot.field] = {**fixed.get(slot.field, {}), **test_of(slot, condition)}
+        for name, condition in self.filter.items():
+            if name in fixed and "$exists" not in condition:
+                fixed[name] = {**condition, **fixed[name]}
         self.filter |= self._by_id(fixed)
         keys = {part.slot.field for part in (self.index.parts if self.index is not None else place.parts)}
         given = {name for name, test in fixed.items() if "$eq" in test}
