@@ -147,3 +147,34 @@ def test_values_of_every_type(harness: Harness) -> None:
         for name in LISTED:
             assert len(pair.same(f"by_{name}")) == len(model.patterns[f"by_{name}"].where[0].operands)
         pair.verified()
+
+
+GROWING = """
+entities:
+  Bill:
+    count: 500M
+    fields: {{ bill_id: "int, key", status: "enum({states})", fare: "int, default 0" }}
+patterns:
+  unpaid: {{ find: Bill, where: "status != 'paid'", order: fare, limit: 9, rate: 500/s }}
+writes:
+  ask: {{ create: Bill, rate: 1/s }}
+  become: {{ update: Bill, set: [status], where: "bill_id = :i", rate: 1/s }}
+"""
+
+
+def test_an_enum_gets_another_state(harness: Harness) -> None:
+    """The rows that are there stay, and those that come to be in it are among all but one state."""
+    url = harness.url()
+    before = parsed(GROWING.format(states="asked 0.1%, paid 99.9%"))
+    after = parsed(GROWING.format(states="disputed 0.1%, asked 0.1%, paid 99.8%"))
+    with opened(before, url) as bills:
+        for number, status in enumerate(("asked", "paid", "paid")):
+            bills.same("ask", bill_id=number, status=status)
+        assert len(bills.same("unpaid")) == 1
+        rows = [("Bill", row) for row in bills.database.rows["Bill"].values()]
+    with opened(after, url) as bills:
+        bills.database.load(rows)
+        assert len(bills.same("unpaid")) == 1
+        bills.same("become", i=1, status="disputed")
+        assert len(bills.same("unpaid")) == 2
+        bills.verified()

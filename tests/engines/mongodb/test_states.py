@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 from pymongo import MongoClient
 
+import keyplan
 from keyplan.engines.base import Span
 from keyplan.engines.mongodb.filters import FieldFilter
 from keyplan.engines.mongodb.layout import KeyPart
 from keyplan.engines.mongodb.states import is_empty, values_of
 from keyplan.engines.mongodb.values import Slot
+from keyplan.errors import DesignMismatchError
+from keyplan.model.model import Model
 from keyplan.model.types import Type
 from tests.engines.harness import Harness
 from tests.unit.design.nouns import model_of
@@ -63,3 +66,20 @@ def test_bounds_within_a_partial_index(mongodb: Harness, span: Span, returned: i
         found = things.find(wanted).sort([("s", 1), ("f", 1)]).limit(2).hint("some").explain()["executionStats"]
     assert found["nReturned"] == returned
     assert found["totalKeysExamined"] <= 4
+
+
+def test_an_enum_that_loses_a_value_is_refused_where_there_are_rows(mongodb: Harness) -> None:
+    """The validator would refuse every further change of a document that has it."""
+
+    def model(states: str) -> Model:
+        text = f"A: {{ count: 10, fields: {{ k: 'int, key', s: 'enum({states})' }} }}"
+        return model_of(text, "p: { find: A, where: 'k = :k' }", "make: { create: A }")
+
+    url = mongodb.url()
+    keyplan.apply(model("x, y"), url)
+    assert keyplan.apply(model("x"), url, dry=True)  # there is no row yet
+    with keyplan.open(model("x, y"), url) as store:
+        store.make(k=1, s="y")
+    with pytest.raises(DesignMismatchError, match="may have 'y' in 's', which the model no longer knows"):
+        keyplan.apply(model("x"), url)
+    assert keyplan.apply(model("y, z, x"), url) != []

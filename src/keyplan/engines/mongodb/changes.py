@@ -16,7 +16,7 @@ from typing import Any
 from keyplan.engines.base import GONE, LEFT_OUT, Catalog, Change, Proc, Reply
 from keyplan.engines.mongodb.layout import RECORD_COLLECTION, Index, Layout, Place, layout
 from keyplan.engines.mongodb.operations import Command
-from keyplan.engines.mongodb.schema import expiry_index, validator
+from keyplan.engines.mongodb.schema import expiry_index, lost_values, stored_type, validator
 from keyplan.engines.mongodb.values import Document
 from keyplan.errors import ConflictError, DesignMismatchError, KeyplanError
 from keyplan.model.model import Model
@@ -76,13 +76,13 @@ def _checked(reply: Reply) -> Any:
 
 def signature(place: Place) -> str:
     """A hash of where everything lies in a collection's documents."""
-    parts = [[part.slot.field, str(part.slot.type), part.descending] for part in place.parts]
-    slots = sorted([slot.path, slot.field, str(slot.type)] for slot in place.slots.values())
+    parts = [[part.slot.field, stored_type(part.slot.type), part.descending] for part in place.parts]
+    slots = sorted([slot.path, slot.field, stored_type(slot.type)] for slot in place.slots.values())
     inside = sorted(
         [
             child.array,
             [slot.field for slot in child.own_key],
-            sorted([s.path, s.field, str(s.type)] for s in child.slots.values()),
+            sorted([s.path, s.field, stored_type(s.type)] for s in child.slots.values()),
             # Which rows of a subset there are depends on these as well.
             *([child.limit, child.own_ways, child.version] if child.limit is not None else []),
         ]
@@ -92,7 +92,9 @@ def signature(place: Place) -> str:
     told += [[place.tag, *map(signature, place.beside.values())]] if place.tag else []
     told += [[place.array, place.own]] if place.packed else []
     told += (
-        [sorted([name, slot.field, str(slot.type)] for name, (_, slot) in place.totals.items())] if place.totals else []
+        [sorted([name, slot.field, stored_type(slot.type)] for name, (_, slot) in place.totals.items())]
+        if place.totals
+        else []
     )
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
 
@@ -205,6 +207,13 @@ def _check_collection(name: str, place: Place, about: Mapping[str, Any]) -> None
         raise DesignMismatchError(
             f"the documents of '{name}' are laid out for another design, and are not moved; "
             "load the rows into a new database, or open this one with the model it was made for"
+        )
+    gone = next(lost_values(about["collections"][name].get("validator", {}), validator(place)), None)
+    if gone is not None:
+        field, values = gone
+        raise DesignMismatchError(
+            f"the documents of '{name}' may have {', '.join(map(repr, values))} in '{field}', which the model no "
+            "longer knows; leave it in the enum, or load the rows into a new database"
         )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from keyplan.engines.mongodb.layout import EXPIRES_FIELD, HERE, OF, TOUCHED, Place
 from keyplan.engines.mongodb.values import ID, Document, Slot, native
+from keyplan.model.types import Type
 
 
 def validator(place: Place) -> Document:
@@ -100,6 +102,33 @@ def value_schema(slot: Slot) -> Document:
         return {"enum": [name for name, _ in type.values]}
     names: Any = slot.native.bson if slot.sum else native(type).bson
     return {"bsonType": names[0] if len(names) == 1 else list(names)}
+
+
+def stored_type(type: Type) -> str:
+    """A type as far as it says how values are stored: those of an enum are texts, and may come to be more."""
+    if type.of is not None:
+        return f"{type.kind}({stored_type(type.of)})"
+    return "enum" if type.kind == "enum" else str(type)
+
+
+def lost_values(before: Any, after: Any, field: str = "") -> Iterator[tuple[str, list[Any]]]:
+    """By field: the values of enums that one validator allows and the other one does not."""
+    if isinstance(before, list) and isinstance(after, list):
+        for old, new in zip(before, after, strict=False):
+            yield from lost_values(old, new, field)
+    if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
+        return
+    for name in before:
+        old, new = before[name], after.get(name)
+        if name == "enum" and isinstance(old, list) and isinstance(new, list):
+            gone = [value for value in old if value not in new]
+            if gone:
+                yield field, gone
+        elif name == "properties" and isinstance(old, Mapping) and isinstance(new, Mapping):
+            for inner, schema in old.items():
+                yield from lost_values(schema, new.get(inner), inner)
+        else:
+            yield from lost_values(old, new, field)
 
 
 def expiry_index(place: Place) -> Document | None:
