@@ -215,6 +215,9 @@ class Catalog:
     """Why nothing may be opened there for now, and what to do: an `apply` has not come to its end."""
 
 
+UNFINISHED = (
+    "an 'apply' has not come to its end here: wait for it, or run 'keyplan apply' again, with its design or another"
+)
 GONE = "its rows are gone"
 LEFT_OUT = "'keyplan verify --repair' fills it"
 """What a step says of a place that was there and is not, a home or another."""
@@ -236,11 +239,19 @@ class Change(ABC):
     fills: tuple[str, ...] | None = None
     """Of the last, which records the design: the views to be filled before it; None where they follow from the designs
     alone."""
+    doubted: tuple[str, ...] = ()
+    """Of the last: views to be filled besides, since an `apply` that was cut off may have filled them otherwise."""
     hears: Callable[[str], None] | None = None
     """Whoever wants to know how far a long step has come."""
 
     @abstractmethod
     def run(self) -> Proc[None]: ...
+
+    def unsettle(self, views: Sequence[str]) -> Proc[None]:
+        """Of the last: notes that these views are about to be filled where the design on record has others, so that
+        nobody opens it until a design is recorded."""
+        return
+        yield
 
     def told(self, progress: str) -> None:
         """Says how far a long step has come."""

@@ -13,10 +13,10 @@ import pytest
 import keyplan
 from keyplan.engines.base import Catalog, Port
 from keyplan.engines.dynamodb import ENGINE
-from keyplan.engines.dynamodb import changes as steps
 from keyplan.engines.dynamodb.capacity import capacities
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.engines.dynamodb.refill import Refill
+from keyplan.engines.dynamodb.waiting import until_active
 from keyplan.errors import ConflictError, DesignError, DesignMismatchError
 from keyplan.model.load import parse_model
 from keyplan.plan.lockfile import design_hash
@@ -135,7 +135,7 @@ def make_index(port: Port, name: str, *keys: str) -> None:
         "UpdateTable",
         {"AttributeDefinitions": definitions, "GlobalSecondaryIndexUpdates": [{"Create": create}]},
     )
-    drive(steps._until_active(), port)
+    drive(until_active(), port)
 
 
 def index_names(port: Port) -> list[str]:
@@ -337,7 +337,7 @@ def test_the_billing_mode_changes_both_ways(port: Port) -> None:
 
 def test_waits_until_the_table_is_active() -> None:
     """DynamoDB takes seconds to hours; the servers of these tests are done at once."""
-    wait = steps._until_active()
+    wait = until_active()
     assert next(wait)[0].operation == "DescribeTable"  # type: ignore[index]
     busy = {"IndexName": "GSI1", "IndexStatus": "CREATING"}
     for status, indexes in (("CREATING", []), ("ACTIVE", [busy]), ("UPDATING", [])):

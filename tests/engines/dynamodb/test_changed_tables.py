@@ -9,9 +9,11 @@ import pytest
 import keyplan
 from keyplan.engines import engine_for_url
 from keyplan.engines.base import Pause
-from keyplan.errors import DesignMismatchError
+from keyplan.errors import ConflictError, DesignMismatchError
 from keyplan.model.model import Model
 from keyplan.store.bulk import apply as applying
+from keyplan.store.core import Core
+from keyplan.store.writing.changes import RowChange
 from tests.engines.dynamodb.server import Server
 from tests.engines.dynamodb.support import url_of
 from tests.unit.design.nouns import model_of
@@ -103,23 +105,28 @@ def test_items_copies_and_index_keys_are_made_from_the_rows(url: str) -> None:
     assert items(url) == before
 
 
-def cut_off(model: Model, url: str, rounds: int) -> bool:
+def cut_off(model: Model, url: str, rounds: int, *, destroy: bool = False) -> bool:
     """Applies the design of a model up to so many rounds of requests; whether it came to the end."""
     engine = engine_for_url(url)
     design = keyplan.design(model, engine.name, advise=False)
     port = engine.connect(url, model, design)
-    attempt = applying.apply(model, engine, design)
-    replies: Any = None
+    attempt = applying.apply(model, engine, design, destroy=destroy)
     try:
-        for _ in range(rounds):
-            round = attempt.send(replies)
-            replies = () if isinstance(round, Pause) else port.send(round)
+        some_rounds(attempt, port, rounds)
         attempt.close()
         return False
     except StopIteration:
         return True
     finally:
         port.close()
+
+
+def some_rounds(attempt: Any, port: Any, rounds: int, replies: Any = None) -> Any:
+    """Goes on with an apply; the replies that it waits for."""
+    for _ in range(rounds):
+        round = attempt.send(replies)
+        replies = () if isinstance(round, Pause) else port.send(round)
+    return replies
 
 
 def test_an_apply_that_is_cut_off_anywhere_is_finished_by_the_next_or_taken_back(url: str) -> None:
@@ -139,6 +146,73 @@ def test_an_apply_that_is_cut_off_anywhere_is_finished_by_the_next_or_taken_back
     assert rounds > 10
     with keyplan.open(AFTER, url) as store:
         right(store)
+
+
+def test_what_was_about_to_go_is_made_again_where_an_apply_was_cut_off(url: str) -> None:
+    keyplan.apply(AFTER, url)
+    rounds = 0
+    while not cut_off(BEFORE, url, rounds):
+        keyplan.apply(AFTER, url)
+        with keyplan.open(AFTER, url) as store:
+            right(store)
+        rounds += 1
+    assert rounds > 5
+
+
+def test_of_two_that_apply_at_once_one_is_refused(url: str) -> None:
+    engine = engine_for_url(url)
+    design = keyplan.design(AFTER, engine.name, advise=False)
+    port = engine.connect(url, AFTER, design)
+    attempt = applying.apply(AFTER, engine, design)
+    replies = some_rounds(attempt, port, 6)
+    keyplan.apply(BEFORE, url)
+    with pytest.raises(ConflictError, match="another process is applying a different design"):
+        some_rounds(attempt, port, 100, replies)
+    port.close()
+    with keyplan.open(BEFORE, url) as store:
+        assert store.note(nid=1)["nid"] == 1
+    keyplan.apply(AFTER, url)
+    with keyplan.open(AFTER, url) as store:
+        right(store)
+
+
+def test_values_that_were_being_given_up_are_not_taken_to_be_there(url: str) -> None:
+    """Nor those that were about to come."""
+    less = model((USER % "").replace(", email: string(30)", "") + NOTE)
+    rounds = 0
+    while "email" in str(items(url)) and not cut_off(less, url, rounds, destroy=True):
+        rounds += 1
+    with pytest.raises(DesignMismatchError, match="have no 'email', which every row has in this design"):
+        keyplan.apply(BEFORE, url)
+    keyplan.apply(less, url)
+    more, must = (
+        model(USER.replace(", email: string(30)%s", f', nick: "string(9){way}"') + NOTE, NOTE_OF + added)
+        for way, added in ((", optional", OF_OWNER), ("", ""))
+    )
+    assert not cut_off(more, url, 6)
+    with pytest.raises(DesignMismatchError, match="have no 'nick', which every row has in this design"):
+        keyplan.apply(must, url)
+
+
+def test_a_write_that_was_not_finished_for_an_entity_that_is_gone(url: str) -> None:
+    keyplan.apply(AFTER, url)
+    engine = engine_for_url(url)
+    design = keyplan.design(AFTER, engine.name, advise=False)
+    core = Core(AFTER, design, engine)
+    old = {"uid": 1, "name": "n1", "email": "e1@x"}
+    intent = core.writer.intents.record(RowChange("User", (1,), old, {**old, "name": "x"}, "rename"))
+    port = engine.connect(url, AFTER, design)
+    port.send([core.codec.write([intent])])
+    port.close()
+    alone = model('Tag: { count: 10, fields: { tid: "int, key" } }\n', 'tag: { find: Tag, where: "tid = :tid" }', "")
+    keyplan.apply(alone, url, destroy=True)
+    with keyplan.open(alone, url) as store:
+        assert store.verify().ok
+    keyplan.apply(BEFORE, url, destroy=True)
+    with keyplan.open(BEFORE, url) as store:
+        store.sign_up(uid=1, name="n", email="e")
+        store.rename(uid=1, name="m")
+        assert store.verify().ok
 
 
 def test_fields_that_rows_may_lack_and_new_entities_come(url: str) -> None:

@@ -16,22 +16,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from keyplan.engines.base import Catalog, Change, Pause, Proc, Reply
+from keyplan.engines.base import UNFINISHED, Catalog, Change, Proc, Reply
 from keyplan.engines.dynamodb.capacity import capacities, is_provisioned
 from keyplan.engines.dynamodb.faults import MissingTableError, RefusedError
 from keyplan.engines.dynamodb.foreign import LeaveIndex, check_names, recorded
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK, TTL, Index, Layout, Place, layout
 from keyplan.engines.dynamodb.operations import Request
-from keyplan.engines.dynamodb.record import DESIGN, PLACES, UNFINISHED, Announce, Record, numbered, places_text
+from keyplan.engines.dynamodb.record import DESIGN, PLACES, Announce, Record, numbered, places_text
 from keyplan.engines.dynamodb.refill import Refill, clearing
 from keyplan.engines.dynamodb.standing import NOTHING, REMEDY, Moves, Standing, heard, moves, standings
-from keyplan.errors import DesignMismatchError, UnavailableError
+from keyplan.engines.dynamodb.waiting import until_active
+from keyplan.errors import DesignMismatchError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
 from keyplan.plan.lockfile import design_hash
 
-PATIENCE_SECONDS = 24 * 3600.0
-"""How long a table or index may take to become active; filling an index over many rows takes hours."""
 NO_AUTOSCALING = "autoscaling is another service, which `emit --to cloudformation` and `--to terraform` set up"
 CHANGING = "the table is being changed"
 """In place of a design's hash: whoever applies a design has not come to the end."""
@@ -71,6 +70,7 @@ def inspect(model: Model, design: Design) -> Proc[Catalog]:
     found["indexes"] = first.get("index_names", {}).get("SS", ())
     found["standing"] = heard(places_text(every))
     if "changing" in first:
+        found["changing"] = first["changing"]
         return Catalog(CHANGING, None, {**found, "layout": None}, UNFINISHED)
     return Catalog(first["hash"]["S"], "".join(item["lock"]["S"] for item in items), found)
 
@@ -159,12 +159,13 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
     check_names(wanted, others)
     steps = [LeaveIndex(name) for name in there if name in others]
     if moved.any or (found.design_hash is not None and wanted.keys() - fitting - own):
-        steps.append(Announce(wanted, moved.meanwhile, found))
+        steps.append(Announce(lock, wanted, moved.meanwhile, found))
+        record.announced = True
     mode = table.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
     if (mode == "PROVISIONED") != is_provisioned(design):
         steps.append(SetBilling(model, design, places))
     steps += [DeleteIndex(name) for name in there if name not in fitting and name not in others]
-    steps += clearing(moved, found)
+    steps += clearing(moved, lock, found)
     if moved.refills or moved.strips:
         steps.append(Refill(places, moved.strips, moved.values_lost))
     for name, index in wanted.items():
@@ -294,23 +295,6 @@ def table_definition(model: Model, design: Design, places: Layout) -> dict[str, 
     return body
 
 
-def _until_active() -> Proc[None]:
-    """Waits until the table and all its indexes are active; an index that is being deleted has to be gone."""
-    waited, pause = 0.0, 0.05
-    while True:
-        (reply,) = yield [Request("DescribeTable", {})]
-        about = _checked(reply)["Table"]
-        indexes = about.get("GlobalSecondaryIndexes", ())
-        busy = [one["IndexName"] for one in indexes if one.get("IndexStatus", "ACTIVE") != "ACTIVE"]
-        if about["TableStatus"] == "ACTIVE" and not busy:
-            return
-        if waited > PATIENCE_SECONDS:
-            raise UnavailableError(f"dynamodb: {busy[0] if busy else 'the table'} is not active yet; apply again later")
-        yield Pause(pause)
-        waited += pause
-        pause = min(10.0, pause * 1.5)
-
-
 def _tolerant(request: Request, *codes: str) -> Proc[None]:
     """Sends a request; refusals that mean 'somebody has done it already' are fine."""
     (reply,) = yield [request]
@@ -331,7 +315,7 @@ class CreateTable(Change):
 
     def run(self) -> Proc[None]:
         yield from _tolerant(Request("CreateTable", self._body, repeatable=False), "ResourceInUseException")
-        yield from _until_active()
+        yield from until_active()
 
 
 class SetBilling(Change):
@@ -346,7 +330,7 @@ class SetBilling(Change):
         self._indexes = {index.name: _throughput(model, design, index.name) for index in places.indexes}
 
     def run(self) -> Proc[None]:
-        yield from _until_active()
+        yield from until_active()
         (reply,) = yield [Request("DescribeTable", {})]
         there = [one["IndexName"] for one in _checked(reply)["Table"].get("GlobalSecondaryIndexes", ())]
         body = dict(self._body)
@@ -357,7 +341,7 @@ class SetBilling(Change):
                 for name in there
             ]
         yield from _tolerant(Request("UpdateTable", body, repeatable=False))
-        yield from _until_active()
+        yield from until_active()
 
 
 class CreateIndex(Change):
@@ -372,9 +356,9 @@ class CreateIndex(Change):
         }
 
     def run(self) -> Proc[None]:
-        yield from _until_active()
+        yield from until_active()
         yield from _tolerant(Request("UpdateTable", self._body, repeatable=False))
-        yield from _until_active()
+        yield from until_active()
 
 
 class DeleteIndex(Change):
@@ -385,12 +369,12 @@ class DeleteIndex(Change):
         self._name = name
 
     def run(self) -> Proc[None]:
-        yield from _until_active()
+        yield from until_active()
         body = {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": self._name}}]}
         (reply,) = yield [Request("UpdateTable", body, repeatable=False)]
         if isinstance(reply, Exception) and not isinstance(reply, MissingTableError):
             raise reply
-        yield from _until_active()
+        yield from until_active()
 
 
 class EnableExpiry(Change):

@@ -2,8 +2,9 @@
 
 The items `DESIGN#0`, `DESIGN#1` … of the partition `KEYPLAN` have the lock text in pieces, `PLACES#0` … what stands in
 the table (`standing.py`), written by one transaction that refuses to overwrite a record it has not seen. While `apply`
-changes what is there, the first says `changing`, and `PLACES` has all that may be found meanwhile, so that the next
-`apply`, of this design or another, knows what to finish or to take away.
+changes what is there, the first says to which design in `changing`, and `PLACES` has all that may be found meanwhile,
+so that the next `apply`, of this design or another, knows what to finish or to take away. One that has been overtaken
+by that of another design no longer finds its hash there, and stops.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from keyplan.engines.dynamodb.foreign import recorded
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.engines.dynamodb.standing import Standing, told
+from keyplan.engines.dynamodb.waiting import until_active
 from keyplan.errors import ConflictError
 from keyplan.model.model import Model
 from keyplan.plan.lockfile import design_hash
@@ -25,9 +27,6 @@ from keyplan.plan.lockfile import design_hash
 PIECE = 350_000
 """Bytes of text per item, below the 400 KB that an item may have."""
 DESIGN, PLACES = "DESIGN", "PLACES"
-UNFINISHED = (
-    "an 'apply' has not come to its end here: wait for it, or run 'keyplan apply' again, with its design or another"
-)
 _OTHER = "another process is applying a different design to this table; look at it again"
 
 
@@ -51,6 +50,8 @@ class Record(Change):
         self._places = places
         self._found = found
         self.fills = tuple(fills)
+        self.announced = False
+        """Whether a step before this one has the record say that the table is being changed."""
 
     def run(self) -> Proc[None]:
         had = self._found.found
@@ -58,10 +59,22 @@ class Record(Change):
         mine = design_hash(self._lock)
         head = items[0]["Put"]
         head["Item"] |= {"model": {"S": self._model.name}, "hash": {"S": mine}, **self._about}
-        head["ConditionExpression"] = f"attribute_not_exists({PK}) OR #hash IN (:mine, :seen)"
+        condition, values = self._as_seen(mine)
+        head["ConditionExpression"] = f"attribute_not_exists({PK}) OR {condition}"
         head["ExpressionAttributeNames"] = {"#hash": "hash"}
-        head["ExpressionAttributeValues"] = {":mine": {"S": mine}, ":seen": {"S": had.get("hash") or mine}}
+        head["ExpressionAttributeValues"] = values
         yield from together([*items, *written_places(self._places, self._found)])
+
+    def _as_seen(self, mine: str) -> tuple[str, dict[str, Any]]:
+        """The record is as it was seen, or as we have made it since, or somebody has recorded the same design."""
+        had = self._found.found
+        values = {":mine": {"S": mine}, ":seen": {"S": had.get("hash") or mine}}
+        if self.announced:
+            done = "#hash = :mine AND attribute_not_exists(changing)"
+            return f"({done}) OR (#hash IN (:mine, :seen) AND changing = :mine)", values
+        if "changing" in had:
+            return "(#hash IN (:mine, :seen) AND changing = :changing)", {**values, ":changing": had["changing"]}
+        return "(#hash IN (:mine, :seen) AND attribute_not_exists(changing))", values
 
 
 class Announce(Change):
@@ -69,22 +82,41 @@ class Announce(Change):
 
     summary = "note in the record that the table is being changed, so that nobody opens it meanwhile"
 
-    def __init__(self, indexes: Collection[str], places: Sequence[Standing], found: Catalog) -> None:
+    def __init__(self, lock: str, indexes: Collection[str], places: Sequence[Standing], found: Catalog) -> None:
+        self._mine = design_hash(lock)
         self._indexes = recorded(indexes)
         self._places = places
         self._found = found
 
     def run(self) -> Proc[None]:
+        had = self._found.found
+        indexes = had["table"].get("GlobalSecondaryIndexes", ())
+        if any(one.get("IndexStatus", "ACTIVE") != "ACTIVE" for one in indexes):
+            yield from until_active()  # DynamoDB Local does no transactions while an index comes or goes
+        before = "changing = :changing" if "changing" in had else "attribute_not_exists(changing)"
         head: dict[str, Any] = {
             "Key": record_key(DESIGN, 0),
-            "UpdateExpression": "SET changing = :yes" + (" ADD index_names :names" if self._indexes else ""),
-            "ConditionExpression": f"attribute_exists({PK}) AND #hash = :seen",
+            "UpdateExpression": "SET changing = :mine" + (" ADD index_names :names" if self._indexes else ""),
+            "ConditionExpression": f"#hash = :seen AND (changing = :mine OR {before})",
             "ExpressionAttributeNames": {"#hash": "hash"},
-            "ExpressionAttributeValues": {":yes": {"BOOL": True}, ":seen": {"S": self._found.found["hash"]}},
+            "ExpressionAttributeValues": {":mine": {"S": self._mine}, ":seen": {"S": had["hash"]}},
         }
+        if "changing" in had:
+            head["ExpressionAttributeValues"][":changing"] = had["changing"]
         if self._indexes:
             head["ExpressionAttributeValues"][":names"] = self._indexes["index_names"]
         yield from together([{"Update": head}, *written_places(self._places, self._found)])
+
+
+def still_mine(lock: str) -> dict[str, Any]:
+    """The check that the table is still being changed to this design, as an item of a transaction."""
+    return {
+        "ConditionCheck": {
+            "Key": record_key(DESIGN, 0),
+            "ConditionExpression": "changing = :mine",
+            "ExpressionAttributeValues": {":mine": {"S": design_hash(lock)}},
+        }
+    }
 
 
 def written_places(places: Sequence[Standing], found: Catalog) -> list[dict[str, Any]]:

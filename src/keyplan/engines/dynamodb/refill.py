@@ -14,7 +14,7 @@ from keyplan.engines.base import Catalog, Change, Proc
 from keyplan.engines.dynamodb.derived import AT_ONCE, Derived
 from keyplan.engines.dynamodb.layout import PK, SK, Item, Layout
 from keyplan.engines.dynamodb.operations import Request
-from keyplan.engines.dynamodb.record import together, written_places
+from keyplan.engines.dynamodb.record import still_mine, together, written_places
 from keyplan.engines.dynamodb.standing import Moves, Standing, of_cleared
 
 
@@ -41,14 +41,12 @@ class Refill(Change):
 class Clear(Change):
     """Deletes the items of places that the design does not have."""
 
-    def __init__(
-        self, clears: Sequence[Standing], others: Sequence[Standing], left: Sequence[Standing], found: Catalog
-    ) -> None:
+    def __init__(self, clears: Sequence[Standing], others: Sequence[Standing], lock: str, found: Catalog) -> None:
         rows = ", ".join(f"'{one.entity}'" for one in clears if one.home)
         views = ", ".join(f"'{one.view}'" for one in clears)
         self.destructive = bool(rows)
         self.summary = f"delete all rows of {rows}" if rows else f"delete the items of {views}, which can be made again"
-        self._clears, self._others, self._left, self._found = clears, others, left, found
+        self._clears, self._others, self._lock, self._found = clears, others, lock, found
 
     def run(self) -> Proc[None]:
         def delete(items: Sequence[Item]) -> Proc[None]:
@@ -63,10 +61,10 @@ class Clear(Change):
                         raise reply
 
         yield from _each_page(self, {"ProjectionExpression": f"{PK}, {SK}"}, delete)
-        yield from together(written_places(self._left, self._found))
+        yield from together([still_mine(self._lock), *written_places(self._others, self._found)])
 
 
-def clearing(moves: Moves, found: Catalog) -> list[Change]:
+def clearing(moves: Moves, lock: str, found: Catalog) -> list[Change]:
     """The steps that delete what only the old design had; rows by one of their own."""
     steps: list[Change] = []
     stands = list(moves.meanwhile)
@@ -74,7 +72,7 @@ def clearing(moves: Moves, found: Catalog) -> list[Change]:
         some = [one for one in moves.clears if one.home == rows]
         if some:
             others = [one for one in stands if one not in some]
-            steps.append(Clear(some, others, others, found))
+            steps.append(Clear(some, others, lock, found))
             stands = others
     return steps
 

@@ -129,15 +129,13 @@ class Moves:
     """Whether items have to get other keys of index entries."""
     meanwhile: tuple[Standing, ...]
     """What has to be taken into account until all is done: everything that may stand there."""
-    cleared: tuple[Standing, ...]
-    """The same when `clears` are gone."""
 
     @property
     def any(self) -> bool:
         return bool(self.fills or self.clears or self.strips or self.refills)
 
 
-NOTHING = Moves((), (), {}, (), (), False, (), ())
+NOTHING = Moves((), (), {}, (), (), False, ())
 
 
 def moves(model: Model, there: Sequence[Standing], wanted: Sequence[Standing]) -> Moves:
@@ -157,30 +155,39 @@ def moves(model: Model, there: Sequence[Standing], wanted: Sequence[Standing]) -
             if gone:
                 strips[one.prefixes] = frozenset(gone)
                 lost += [f"{one.entity}.{name}" for name in gone if name in before.own]
-            kept.append(replace(before, slots={**before.slots, **one.slots}, filled=not fresh and before.filled))
+            kept.append(
+                replace(
+                    before,
+                    slots={**before.slots, **one.slots},
+                    own=tuple(name for name in before.own if name not in gone),
+                    filled=not fresh and not gone and before.filled,
+                )
+            )
         elif one.home or one.index is not None or before is None:
             continue  # without rows, there is nothing to make entries from
         elif not (one.shape in known and known[one.shape].filled):
             fills[one.view] = None
     shapes = {one.shape for one in wanted if not one.home}
-    clears = tuple(one for one in there if one.index is None and not one.home and one.shape not in shapes)
+    # What goes is no longer whole as soon as it begins to go: whoever wants it after a crash has to fill it again.
+    others = [replace(one, filled=False) for one in there if not one.home and one.shape not in shapes]
     left = {one.entity for one in wanted if one.home}
-    clears += tuple(one for entity, one in homes.items() if entity not in left)
-    indexes = [{one.shape for one in some if one.index is not None and one.filled} for some in (there, wanted)]
+    gone_homes = [one for one in homes.values() if one.entity not in left]
+    clears = (*(one for one in others if one.index is None), *gone_homes)
+    whole = {one.shape for one in there if one.index is not None and one.filled}
+    refills = any(one.index is not None for one in others) or not whole.issuperset(
+        one.shape for one in wanted if one.index is not None
+    )
     fresh_ones = [replace(one, home=False, filled=False) for one in wanted if not (one.home and one.entity in homes)]
     entering = [one for one in fresh_ones if one.shape not in known]
     same = [one for one in there if not one.home and one.shape in shapes]
-    gone_homes = [one for one in homes.values() if one.entity not in left]
-    others = [one for one in there if not one.home and one.shape not in shapes]
     return Moves(
         tuple(fills),
         clears,
         strips,
         tuple(one.entity for one in gone_homes),
         tuple(lost),
-        indexes[0] != indexes[1],
+        refills,
         (*kept, *gone_homes, *same, *others, *entering),
-        (*kept, *same, *entering),
     )
 
 
@@ -200,7 +207,7 @@ def _home_moves(model: Model, before: Standing, after: Standing) -> tuple[list[s
     columns = {attribute_name(name): column for name, column in model.entities[after.entity].columns.items()}
     for name in after.own:
         column = columns.get(name)
-        if name not in before.slots and column is not None and not (column.optional or column.type.is_collection):
+        if name not in before.own and column is not None and not (column.optional or column.type.is_collection):
             raise DesignMismatchError(
                 f"{where} have no '{name}', which every row has in this design; make it optional, or {REMEDY}"
             )

@@ -88,10 +88,13 @@ class Copies:
         )
 
     def read(self, data: dict[str, Any]) -> Copied:
-        """What an intent says."""
-        rows = tuple((entity, self.key(entity, key)) for entity, key in data["rows"])
+        """What an intent says of the entities that there still are."""
+        known = self.model.entities
+        rows = tuple((entity, self.key(entity, key)) for entity, key in data["rows"] if entity in known)
         sources = tuple(
-            (entity, self.key(entity, key), self.intents.from_text(entity, row)) for entity, key, row in data["sources"]
+            (entity, self.key(entity, key), self.intents.from_text(entity, row))
+            for entity, key, row in data["sources"]
+            if entity in known
         )
         return Copied(data["name"], data["label"], rows, sources)
 

@@ -140,18 +140,20 @@ class Intents:
                 if isinstance(reply, Exception):
                     raise reply
                 answer = self.reader.answer(ask, reply)
-                found += [self.read(row["text"]) for rows in answer.rows for row in rows]
+                found += [self.read(row["row"], row["text"]) for rows in answer.rows for row in rows]
                 if answer.more is not None:
                     more.append(answer.more)
             asks = more
         return found
 
-    def read(self, text: str) -> RowChange | Copied:
-        """The change that an intent stands for."""
+    def read(self, name: str, text: str) -> RowChange | Copied:
+        """The change that an intent stands for; of an entity that another design has had here, nothing but its name."""
         data = json.loads(text)
         if "rows" in data:
             return self.copies.read(data)
         entity = data["entity"]
+        if entity not in self.model.entities:
+            return Copied(name, data["label"], (), ())
         old, new = self.from_text(entity, data["old"]), self.from_text(entity, data["new"])
         known = new or old
         assert known is not None
