@@ -155,19 +155,24 @@ def run(program: Program, designs: list[tuple[Model, Design]], url: str, when: i
 
 def apply_in_pieces(model: Model, design: Design, url: str, cuts: list[int]) -> None:
     """Applies a design, after attempts that were cut off."""
+    for rounds in cuts:
+        cut_off(model, design, url, rounds)
+    keyplan.apply(model, url, design=design)
+
+
+def cut_off(model: Model, design: Design, url: str, rounds: int) -> bool:
+    """Applies a design up to so many rounds of requests; whether it came to its end."""
     engine = engine_for_url(url)
     port = engine.connect(url, model, design)
+    attempt = applying.apply(model, engine, design)
+    replies: Any = None
     try:
-        for rounds in cuts:
-            attempt = applying.apply(model, engine, design)
-            replies: Any = None
-            for _ in range(rounds):
-                try:
-                    round = attempt.send(replies)
-                except StopIteration:
-                    break
-                replies = () if isinstance(round, Pause) else port.send(round)
-            attempt.close()
+        for _ in range(rounds):
+            round = attempt.send(replies)
+            replies = () if isinstance(round, Pause) else port.send(round)
+        attempt.close()
+        return False
+    except StopIteration:
+        return True
     finally:
         port.close()
-    keyplan.apply(model, url, design=design)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path as File
 
 import pytest
 
+import keyplan
 from keyplan.engines.sqlite import ENGINE
 from keyplan.errors import ConflictError, DesignMismatchError, UnsupportedError
 from keyplan.model.load import parse_model
-from keyplan.plan.lockfile import design_hash
+from keyplan.model.pattern import Condition, Literal, Path
+from keyplan.plan.lockfile import design_hash, lock_text
 from keyplan.plan.view import Part, View
+from keyplan.store.bulk.apply import difference
+from keyplan.store.bulk.fill import unfilled
 from tests.engines.sqlite.support import apply, design_of, drive, lab, little_model
 from tests.engines.sqlite.test_reads import BY_USER, FLAGGED, HOME, NOTES, PENDING
 
@@ -40,6 +45,8 @@ def test_a_new_file_gets_everything_once(tmp_path: File) -> None:
 def test_another_design_changes_indexes_and_says_what_loses_rows(tmp_path: File) -> None:
     port = ENGINE.connect(f"sqlite:{tmp_path}/x.db", MODEL, None)
     apply(MODEL, design_of(MODEL, (HOME, BY_USER, NOTES, COPY)), port)
+    with sqlite3.connect(tmp_path / "x.db") as file:
+        file.execute("""INSERT INTO Note ("order", line, text) VALUES ('o', 1, 'x')""")
     other = design_of(MODEL, (HOME, FLAGGED, PENDING))
     found = drive(ENGINE.inspect(MODEL, other), port)
     steps = ENGINE.changes(MODEL, other, "lock 2", found)
@@ -87,6 +94,99 @@ def test_two_processes_may_apply_the_same_design_but_not_two(tmp_path: File) -> 
     with pytest.raises(ConflictError, match="another process"):
         drive(last.run(), port)
     port.close()
+
+
+def test_of_two_that_fill_tables_one_is_refused(tmp_path: File) -> None:
+    port = ENGINE.connect(f"sqlite:{tmp_path}/x.db", MODEL, None)
+    apply(MODEL, design_of(MODEL, (HOME,)), port)
+    one, other = (design_of(MODEL, (HOME, more)) for more in (COPY, NOTES))
+    found = drive(ENGINE.inspect(MODEL, one), port)
+    drive(ENGINE.changes(MODEL, one, "lock 2", found)[0].run(), port)
+    create, record = ENGINE.changes(MODEL, other, "lock 3", found)
+    for step in (create, record):
+        with pytest.raises(ConflictError, match="another process"):
+            drive(step.run(), port)
+    assert apply(MODEL, one, port, "lock 2") == ["record the design in keyplan_design"]
+    port.close()
+
+
+def test_what_is_empty_may_be_dropped_without_a_word(tmp_path: File) -> None:
+    """As the design before it is applied again where another was cut off."""
+    port = ENGINE.connect(f"sqlite:{tmp_path}/x.db", MODEL, None)
+    apply(MODEL, design_of(MODEL, (HOME,)), port)
+    other = design_of(MODEL, (HOME, NOTES))
+    drive(ENGINE.changes(MODEL, other, "lock 2", drive(ENGINE.inspect(MODEL, other), port))[0].run(), port)
+    found = drive(ENGINE.inspect(MODEL, design_of(MODEL, (HOME,))), port)
+    steps = ENGINE.changes(MODEL, design_of(MODEL, (HOME,)), "lock 1", found)
+    assert [(step.summary, step.destructive) for step in steps][:1] == [
+        ("drop table Note, whose rows can be made again", False)
+    ]
+    port.close()
+
+
+WINDOWS = """
+keyplan: 1
+name: heat
+entities:
+  Reading:
+    count: 1G
+    key: [sensor, at]
+    ttl: 90d
+    fields: { sensor: "int, distinct 10k", at: timestamp, degrees: "int, immutable" }
+patterns:
+  reading: { find: Reading, where: "sensor = :sensor and at = :at", rate: 1/s }
+"""
+HOURLY = """
+  hourly:
+    from: Reading
+    compute: { all: sum(degrees), readings: count() }
+    group: { hour: hour(at) }
+    where: sensor = :sensor and at between :start and :end
+    rows: 1440
+    rate: 2000/s
+"""
+REPORTS = """
+writes:
+  report: { create: Reading, rate: 1/s }
+  forget: { delete: Reading, where: "sensor = :sensor and at = :at", rate: 1/day }
+"""
+
+
+def test_rows_that_go_after_an_apply_was_cut_off_are_not_counted(tmp_path: File) -> None:
+    """Sums of rows that expire may count too many, as long as nobody believes them; not those that are filled."""
+    before, after = (parse_model(WINDOWS + more + REPORTS) for more in ("", HOURLY))
+    design, url = keyplan.design(after, "sqlite"), f"sqlite:{tmp_path}/x.db"
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    with keyplan.open(before, url) as store:
+        store.report(sensor=1, at=hour, degrees=20)
+    port = ENGINE.connect(url, after, design)
+    *steps, _ = drive(difference(after, ENGINE, design), port).changes
+    assert steps[-1].summary.startswith("fill ")
+    for step in steps:
+        drive(step.run(), port)
+    port.close()
+    with keyplan.open(before, url) as store:
+        store.forget(sensor=1, at=hour)
+    keyplan.apply(after, url, design=design)
+    with keyplan.open(after, url) as store:
+        assert store.hourly(sensor=1, start=hour, end=hour + timedelta(hours=1)) == []
+        assert store.verify().ok
+
+
+def test_views_are_filled_where_they_have_another_table(tmp_path: File) -> None:
+    """Of two with the same name, the first is gone, and the second has its table."""
+    done, pending = (
+        View(status, "Order", "table", (), (Part("tags", "each"), Part("order_id")), ("order_id",), where=(condition,))
+        for status in ("done", "pending")
+        for condition in [Condition(Path((), "status"), "=", (Literal(status),))]
+    )
+    both, one = (design_of(MODEL, (HOME, *more)) for more in ((done, pending), (pending,)))
+    assert [structure.name for structure in both.structures[1:]] == [
+        "Order_by_each_tags_order_id",
+        "Order_by_each_tags_order_id_2",
+    ]
+    assert unfilled(one, lock_text(MODEL, both)) == {"pending": True}
+    assert unfilled(both, lock_text(MODEL, both)) == {}
 
 
 def test_tables_that_are_not_ours_are_left_alone(tmp_path: File) -> None:

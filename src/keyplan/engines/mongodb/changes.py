@@ -2,19 +2,21 @@
 
 The design is recorded in the collection `keyplan_design`, and with it which collections are ours. MongoDB changes
 schemas one command at a time, so every step can be repeated, and the record comes last: an apply that was cut off is
-done again from the start. The record is compared with what was seen, so that two processes with different designs do
-not overwrite each other.
+done again from the start. What only the design before it reads goes behind the record. Collections that have to be
+filled are noted before, and with them which design this is for, so that two processes with different designs do not
+overwrite each other; one that will hold other documents under the same name is noted as such, and nobody opens the
+database until a design is recorded.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keyplan.engines.base import GONE, LEFT_OUT, Catalog, Change, Proc, Reply
-from keyplan.engines.mongodb.layout import RECORD_COLLECTION, Index, Layout, Place, layout
+from keyplan.engines.base import GONE, LEFT_OUT, UNFINISHED, Catalog, Change, Proc, Reply
+from keyplan.engines.mongodb.layout import RECORD_COLLECTION, Index, Place, layout
 from keyplan.engines.mongodb.operations import Command
 from keyplan.engines.mongodb.schema import expiry_index, lost_values, stored_type, validator
 from keyplan.engines.mongodb.values import Document
@@ -26,6 +28,9 @@ from keyplan.plan.lockfile import design_hash
 _EXISTS, _MISSING_INDEX, _MISSING_COLLECTION = 48, 27, 26
 _DUPLICATE = 11000
 _MAJORITY: Document = {"w": "majority"}
+_UNSETTLED = "unsettled"
+"""What the record says of a collection that is being filled with other documents than its design has there, and of all
+where an index is replaced by another one."""
 
 
 def inspect(model: Model, design: Design) -> Proc[Catalog]:
@@ -64,8 +69,10 @@ def inspect(model: Model, design: Design) -> Proc[Catalog]:
         "ours": record.get("collections", {}),
         "model": record.get("model"),
         "recorded": bool(record),
+        "changing": record.get("changing"),
     }
-    return Catalog(record.get("hash"), record.get("lock"), about)
+    unsettled = record.get(_UNSETTLED) or any(one.get(_UNSETTLED) for one in about["ours"].values())
+    return Catalog(record.get("hash"), record.get("lock"), about, UNFINISHED if unsettled else "")
 
 
 def _checked(reply: Reply) -> Any:
@@ -121,12 +128,14 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
             steps.append(DropCollection(name, record, home=home))
     for name, place in wanted.items():
         if name not in there:
-            noted = record.noted(name) if name not in ours and found.design_hash is not None else None
-            steps.append(CreateCollection(place, noted, home=_is_home(design, place), again=name in ours))
+            note = record if name not in ours and found.design_hash is not None else None
+            steps.append(CreateCollection(place, note, home=_is_home(design, place), again=name in ours))
         elif there[name].get("validator") != validator(place):
             steps.append(ChangeValidator(place))
-        steps += _index_steps(places, place, about["indexes"].get(name, {}), name in there)
-    if not steps and found.lock == lock and found.design_hash == design_hash(lock):
+        steps += _index_steps(place, about["indexes"].get(name, {}), record)
+    record.names = {place.view.name: name for name, place in wanted.items()}
+    record.doubted = tuple(view for view, name in record.names.items() if ours.get(name, {}).get(_UNSETTLED))
+    if not steps and not found.unfinished and found.lock == lock and found.design_hash == design_hash(lock):
         return ()
     return (*steps, record)
 
@@ -159,13 +168,15 @@ def index_definition(index: Index) -> Document:
     return definition
 
 
-def _index_steps(places: Layout, place: Place, there: Mapping[str, Document], exists: bool) -> list[Change]:
+def _index_steps(place: Place, there: Mapping[str, Document], record: Record) -> list[Change]:
     wanted = index_definitions(place)
     steps: list[Change] = []
+    new = [definition for name, definition in wanted.items() if name not in there or not _same(definition, there[name])]
+    taken = [list(one["key"].items()) for one in new]
     for name, about in there.items():
         if name != "_id_" and (name not in wanted or not _same(wanted[name], about)):
-            steps.append(DropIndex(place.collection, name))
-    new = [definition for name, definition in wanted.items() if name not in there or not _same(definition, there[name])]
+            in_the_way = name in wanted or list(about["key"].items()) in taken
+            steps.append(DropIndex(place.collection, name, record, in_the_way=in_the_way))
     if new:
         steps.append(CreateIndexes(place, new, there))
     return steps
@@ -231,19 +242,19 @@ class _Commands(Change):
 class CreateCollection(Change):
     """A collection with its validator; noted as ours before it is filled, so that it is known after a crash."""
 
-    def __init__(self, place: Place, noted: Command | None, *, home: bool, again: bool) -> None:
-        self._noted = noted
+    def __init__(self, place: Place, record: Record | None, *, home: bool, again: bool) -> None:
+        self._record = record
         emptied = f", empty: {GONE if home else LEFT_OUT}" if again else ""
         self.summary = f"create the collection {place.collection}{emptied}"
         self.fault, self.is_place, self.is_home = f"collection {place.collection} is missing", True, home
         body = {"create": place.collection, "validator": validator(place), "writeConcern": _MAJORITY}
+        self._name = place.collection
         self._create = Command(body, (_EXISTS,))
         self._change = ChangeValidator(place)
 
     def run(self) -> Proc[None]:
-        if self._noted is not None:
-            (reply,) = yield [self._noted]
-            _checked(reply)
+        if self._record is not None:
+            yield from self._record.noted(self._name)
         (reply,) = yield [self._create]
         if not _checked(reply):
             # Somebody who applies a design at the same time was faster, and the validator is his.
@@ -289,14 +300,23 @@ def _indexes(names: list[str]) -> str:
     return f"the index{'es' if len(names) > 1 else ''} {', '.join(names)}"
 
 
-class DropIndex(_Commands):
-    """One index; the documents stay."""
+class DropIndex(Change):
+    """One index; the documents stay. It goes behind the record, since the design before it reads it, unless it is in
+    the way of another one: then nobody opens the database until that is done."""
 
-    def __init__(self, collection: str, name: str) -> None:
+    def __init__(self, collection: str, name: str, record: Record, *, in_the_way: bool) -> None:
         self.summary = f"drop the index {name} of {collection}, which can be made again"
-        self.commands = (
-            Command({"dropIndexes": collection, "index": name, "writeConcern": _MAJORITY}, (_MISSING_INDEX,)),
-        )
+        body = {"dropIndexes": collection, "index": name, "writeConcern": _MAJORITY}
+        self._command = Command(body, (_MISSING_INDEX,))
+        self._record, self._in_the_way = record, in_the_way
+
+    def run(self) -> Proc[None]:
+        if not self._in_the_way:
+            self._record.behind.append(self._command)
+            return
+        yield from self._record.unsettle_all()
+        (reply,) = yield [self._command]
+        _checked(reply)
 
 
 class DropCollection(Change):
@@ -325,29 +345,53 @@ class Record(Change):
         self._found = found
         self._collections = collections
         self._body = {"model": model.name, "hash": design_hash(lock), "lock": lock}
-        known = [self._body["hash"], *([found.design_hash] if found.design_hash else [])]
-        self._query = {"_id": "design", "hash": {"$in": known}}
+        self._before: list[Any] = [found.found["changing"], self._body["hash"]]
+        """For which design the record may say that something is being filled."""
         self.drops: list[str] = []
+        self.behind: list[Command] = []
+        """What else is done when the design is on record."""
+        self.names: Mapping[str, str] = {}
+        """The collections, by view."""
 
-    def noted(self, name: str) -> Command:
+    def unsettle(self, views: Sequence[str]) -> Proc[None]:
+        if views:
+            yield from self._note({f"collections.{self.names[view]}.{_UNSETTLED}": True for view in views})
+
+    def unsettle_all(self) -> Proc[None]:
+        """Notes that something the design on record reads is about to go."""
+        if self._found.design_hash is not None:
+            yield from self._note({_UNSETTLED: True})
+
+    def noted(self, name: str) -> Proc[None]:
         """Adds a collection to those on record, whichever design is."""
-        update = {"q": self._query, "u": {"$set": {f"collections.{name}": self._collections[name]}}}
-        return Command({"update": RECORD_COLLECTION, "updates": [update], "writeConcern": _MAJORITY})
+        yield from self._note({f"collections.{name}": self._collections[name]})
+
+    def _note(self, about: Mapping[str, Any]) -> Proc[None]:
+        mine = self._body["hash"]
+        query = {"_id": "design", "hash": self._found.design_hash, "changing": {"$in": self._before}}
+        yield from self._update({"q": query, "u": {"$set": {**about, "changing": mine}}})
+        self._before = [mine]
 
     def run(self) -> Proc[None]:
         yield from self._write({**{name: self._found.found["ours"][name] for name in self.drops}, **self._collections})
-        for name in self.drops:
-            (reply,) = yield [Command({"drop": name, "writeConcern": _MAJORITY}, (_MISSING_COLLECTION,))]
+        drops = [Command({"drop": name, "writeConcern": _MAJORITY}, (_MISSING_COLLECTION,)) for name in self.drops]
+        for command in (*self.behind, *drops):
+            (reply,) = yield [command]
             _checked(reply)
         if self.drops:
             yield from self._write(self._collections)
 
     def _write(self, collections: Document) -> Proc[None]:
+        mine = self._body["hash"]
+        seen = {"hash": {"$in": [mine, self._found.design_hash or mine]}, "changing": {"$in": self._before}}
         update = {
-            "q": self._query,
-            "u": {"$set": {**self._body, "collections": collections}},
+            "q": {"_id": "design", "$or": [seen, {"hash": mine, "changing": None}]},  # or somebody was faster
+            "u": {"$set": {**self._body, "collections": collections}, "$unset": {"changing": "", _UNSETTLED: ""}},
             "upsert": not self._found.found["recorded"],
         }
+        yield from self._update(update)
+
+    def _update(self, update: Document) -> Proc[None]:
         body = {"update": RECORD_COLLECTION, "updates": [update], "writeConcern": _MAJORITY}
         (reply,) = yield [Command(body)]
         done = _checked(reply)

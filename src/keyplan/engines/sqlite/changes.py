@@ -3,18 +3,20 @@
 The design that a file holds is recorded in the table `keyplan_design`, and with it which tables are ours. SQLite
 changes schemas inside transactions, so all steps are sent together with the record, by the last one: a crash leaves the
 file as it was. Only tables that come to a file with rows are made before it, and noted as ours, since they have to be
-filled before the design is recorded: whoever applies a design next finds them. Statements say IF [NOT] EXISTS, and the
-record is compared first, so that two processes that apply the same design at once both succeed.
+filled before the design is recorded: whoever applies a design next finds them. A table that will hold other rows under
+the same name is noted as `null` before it is filled: nobody opens the file until a design is recorded. Statements say
+IF [NOT] EXISTS, and the record is compared first, so that two processes that apply the same design at once both
+succeed, and of two that fill tables one is refused.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyplan.engines.base import GONE, LEFT_OUT, Catalog, Change, Proc, Reply
+from keyplan.engines.base import GONE, LEFT_OUT, UNFINISHED, Catalog, Change, Proc, Reply
 from keyplan.engines.sqlite.layout import Table, index_ddl, layout, table_ddl
 from keyplan.engines.sqlite.pack import DESIGN_TABLE
 from keyplan.engines.sqlite.sql import quote
@@ -46,6 +48,7 @@ def inspect(model: Model, design: Design) -> Proc[Catalog]:
     indexes = {name: (table, text) for kind, name, table, text in schema if kind == "index"}
     views = [name for kind, name, _, _ in schema if kind == "view"]
     found: dict[str, Any] = {"tables": tables, "indexes": indexes, "views": views, "ours": {}, "model": None}
+    found["empty"] = set()
     if record is None:
         return Catalog(found=found)
     recorded = _rows((yield [(_RECORD, ())])[0])
@@ -58,8 +61,13 @@ def inspect(model: Model, design: Design) -> Proc[Catalog]:
         raise DesignMismatchError(
             f"the record of the design in '{DESIGN_TABLE}' is damaged; restore the file from a backup, or name another"
         ) from None
-    found |= {"ours": tables_of_ours, "model": name}
-    return Catalog(recorded_hash, lock, found)
+    found |= {"ours": tables_of_ours, "noted": ours, "model": name}
+    wanted = {table.name for table in layout(model, design).tables.values()}
+    going = [name for name, home in tables_of_ours.items() if home and name in tables and wanted and name not in wanted]
+    for each in going:
+        some = _rows((yield [(f"SELECT 1 FROM {quote(each)} LIMIT 1", ())])[0])
+        found["empty"] |= set() if some else {each}
+    return Catalog(recorded_hash, lock, found, UNFINISHED if None in tables_of_ours.values() else "")
 
 
 def _rows(reply: Reply) -> Any:
@@ -73,7 +81,7 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
     places = layout(model, design)
     wanted = {table.name: table for table in places.tables.values()}
     indexes = {index.name: index for index in places.indexes.values()}
-    ours: Mapping[str, bool] = found.found.get("ours", {})
+    ours: Mapping[str, bool | None] = found.found.get("ours", {})
     there: Mapping[str, str] = found.found.get("tables", {})
     there_indexes: Mapping[str, tuple[str, str]] = found.found.get("indexes", {})
     other = found.found.get("model")
@@ -92,9 +100,10 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
             steps.append(SqliteChange(batch, f"drop index {name}", f"DROP INDEX IF EXISTS {quote(name)}"))
     for name, home in ours.items():
         if name in there and name not in wanted:
-            what = "with all its rows" if home else "whose rows can be made again"
+            loses = bool(home) and name not in found.found["empty"]
+            what = "with all its rows" if loses else "whose rows can be made again"
             text = f"DROP TABLE IF EXISTS {quote(name)}"
-            steps.append(SqliteChange(batch, f"drop table {name}, {what}", text, destructive=home, drops=name))
+            steps.append(SqliteChange(batch, f"drop table {name}, {what}", text, destructive=loses, drops=name))
     for name, wanted_table in wanted.items():
         if name.lower() not in known:
             home = _is_home(design, wanted_table)
@@ -109,9 +118,9 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
             step = SqliteChange(batch, f"create index {name}", _if_missing(index_ddl(index)))
             step.fault = f"index {name} is {'another' if name in there_indexes else 'missing'}"
             steps.append(step)
-    if not steps and found.lock == lock and found.design_hash == design_hash(lock):
+    if not steps and not found.unfinished and found.lock == lock and found.design_hash == design_hash(lock):
         return ()
-    return (*steps, _Record(batch))
+    return (*steps, _Record(batch, {view: table.name for view, table in places.tables.items()}))
 
 
 def lost(found: Catalog) -> str | None:
@@ -131,7 +140,7 @@ def _is_home(design: Design, table: Table) -> bool:
     return design.homes.get(table.view.entity, ("",))[0] == table.view.name
 
 
-def _check_table(name: str | None, table: Table, ours: Mapping[str, bool], there: Mapping[str, str]) -> None:
+def _check_table(name: str | None, table: Table, ours: Mapping[str, bool | None], there: Mapping[str, str]) -> None:
     if name is None:
         return
     if name not in ours:
@@ -145,7 +154,7 @@ def _check_table(name: str | None, table: Table, ours: Mapping[str, bool], there
         )
 
 
-def _check_names(wanted: Iterable[str], found: Catalog, ours: Mapping[str, bool]) -> None:
+def _check_names(wanted: Iterable[str], found: Catalog, ours: Mapping[str, bool | None]) -> None:
     """Tables, views and indexes share their names, and `IF NOT EXISTS` would take one for another."""
     indexes: Mapping[str, tuple[str, str]] = found.found.get("indexes", {})
     taken = {name.lower(): f"a table '{name}'" for name in found.found.get("tables", ()) if name not in ours}
@@ -168,7 +177,8 @@ class _Batch:
     tables: dict[str, bool]
     statements: dict[str, None] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)
-    made: set[str] = field(default_factory=set)
+    noted: str = ""
+    """What we have had the record say of tables since it was found."""
 
 
 class SqliteChange(Change):
@@ -203,10 +213,7 @@ class _NewTable(SqliteChange):
         if batch.found.design_hash is None:
             yield from super().run()
             return
-        batch.made.add(self._name)
-        ours = {**batch.found.found["ours"], **{name: batch.tables[name] for name in batch.made}}
-        noted = _step(f"UPDATE {DESIGN_TABLE} SET tables = ?", (json.dumps(ours, sort_keys=True),))
-        _rows((yield [_Script([_same_design(batch), _step(self.text), noted], (), ())])[0])
+        yield from _note(batch, {self._name: batch.tables[self._name]}, [_step(self.text)])
 
 
 class _Record(Change):
@@ -214,9 +221,17 @@ class _Record(Change):
 
     destructive = False
 
-    def __init__(self, batch: _Batch) -> None:
+    def __init__(self, batch: _Batch, names: Mapping[str, str]) -> None:
+        """`names` are those of the tables, by view."""
         self.summary = f"record the design in {DESIGN_TABLE}"
+        ours = batch.found.found.get("ours", {})
+        self.doubted = tuple(view for view, name in names.items() if ours.get(name, True) is None)
         self._batch = batch
+        self._names = names
+
+    def unsettle(self, views: Sequence[str]) -> Proc[None]:
+        if views:
+            yield from _note(self._batch, {self._names[view]: None for view in views})
 
     def run(self) -> Proc[None]:
         batch = self._batch
@@ -228,17 +243,24 @@ class _Record(Change):
         if found.design_hash is None:
             steps.append(_step(f"SELECT 1 FROM {DESIGN_TABLE} WHERE hash <> ?", (mine,), NOT_FOUND))
         else:
-            steps.append(_same_design(batch))
+            seen = (found.design_hash, batch.noted or found.found["noted"])
+            faster = "" if mine == found.design_hash else mine  # somebody who applies the same design
+            same = f"SELECT 1 FROM {DESIGN_TABLE} WHERE (hash = ? AND tables = ?) OR hash = ?"
+            steps.append(_step(same, (*seen, faster), FOUND))
         steps += [_step(text) for text in batch.statements]
         record = f"INSERT OR REPLACE INTO {DESIGN_TABLE} (only, model, hash, lock, tables) VALUES (1, ?, ?, ?, ?)"
         steps.append(_step(record, (batch.model.name, mine, batch.lock, tables)))
         _rows((yield [_Script(steps, (), ())])[0])
 
 
-def _same_design(batch: _Batch) -> Step:
-    """Nobody has recorded another design since we looked."""
-    text = f"SELECT 1 FROM {DESIGN_TABLE} WHERE hash IN (?, ?)"
-    return _step(text, (batch.found.design_hash, design_hash(batch.lock)), FOUND)
+def _note(batch: _Batch, tables: Mapping[str, bool | None], steps: Sequence[Step] = ()) -> Proc[None]:
+    """Has the record say more of tables, together with other steps, if nobody has written it since we looked."""
+    seen = batch.noted or batch.found.found["noted"]
+    told = json.dumps({**json.loads(seen), **tables}, sort_keys=True)
+    same = f"SELECT 1 FROM {DESIGN_TABLE} WHERE hash = ? AND tables = ?"
+    check = _step(same, (batch.found.design_hash, seen), FOUND)
+    _rows((yield [_Script([check, *steps, _step(f"UPDATE {DESIGN_TABLE} SET tables = ?", (told,))], (), ())])[0])
+    batch.noted = told
 
 
 def _step(text: str, values: tuple[Any, ...] = (), check: int = NOTHING) -> Step:
@@ -249,7 +271,7 @@ class _Script(WriteRequest):
     """A WriteRequest without edits."""
 
     def failed(self, step: Step) -> KeyplanError:
-        return conflict(0, "another process is applying a different design to this file; look at it again")
+        return conflict(0, "another process is applying a design to this file; wait for it, then look again")
 
     def refused(self, step: Step, message: str) -> KeyplanError:
         return DesignMismatchError(f"sqlite refused '{step.text}': {message}; the rows do not fit the design")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from keyplan.engines.base import Catalog, Change, Engine, Proc
 from keyplan.errors import DesignMismatchError
@@ -59,10 +60,12 @@ def _difference(model: Model, engine: Engine, design: Design, catalog: Catalog, 
     if all(change.only_said for change in changes):
         return Difference(catalog, changes)
     last = changes[-1]
-    new = unfilled(design, catalog.lock) if last.fills is None else last.fills
-    if not new:
+    new = unfilled(design, catalog.lock) if last.fills is None else dict.fromkeys(last.fills, False)
+    views = dict.fromkeys((*last.doubted, *new))
+    if not views:
         return Difference(catalog, changes)
-    return Difference(catalog, (*changes[:-1], Fill(model, engine, design, new), last))
+    note = partial(last.unsettle, [name for name, replaces in new.items() if replaces])
+    return Difference(catalog, (*changes[:-1], Fill(model, engine, design, views, note), last))
 
 
 def apply(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from keyplan.engines.base import Change, Engine, Proc
@@ -12,39 +12,51 @@ from keyplan.plan.design import Design
 from keyplan.plan.lockfile import read_lock
 from keyplan.plan.view import View
 
+Noting = Callable[[], Proc[None]]
+
 
 class Fill(Change):
     """Writes the entries of new views; the homes, which are right, say which these are."""
 
-    def __init__(self, model: Model, engine: Engine, design: Design, views: Iterable[str]) -> None:
+    def __init__(self, model: Model, engine: Engine, design: Design, views: Iterable[str], note: Noting) -> None:
+        """`note` comes first: it tells that something is no longer as the design on record has it."""
         self._views = frozenset(views)
         named = ", ".join(f"'{name}'" for name in views)
         self.summary = f"fill {named} from the rows that are there; until then, patterns answer in part"
         self._model, self._engine, self._design = model, engine, design
+        self._note = note
 
     def run(self) -> Proc[None]:
         from keyplan.store.bulk.verify import fill
         from keyplan.store.core import Core  # here, since what verifies a database also asks how it differs
 
+        yield from self._note()
         core = Core(self._model, self._design, self._engine)
         yield from fill(core, self._views, lambda rows: self.told(f"{self.summary}: {rows:,} rows"))
 
 
-def unfilled(design: Design, recorded: str | None) -> list[str]:
-    """The views that we keep beside homes, and that the design recorded on a server did not have."""
+def unfilled(design: Design, recorded: str | None) -> dict[str, bool]:
+    """The views that we keep beside homes, and that the design recorded on a server did not have, or had elsewhere;
+    and whether the structure of each has another view there."""
     if recorded is None:
-        return []
+        return {}
     try:
         before = read_lock(recorded)
     except DesignError:
-        return []  # whoever applies a design over it is told
-    known = {_unnamed(view) for view in before.views.values()}
+        return {}  # whoever applies a design over it is told
+    known = {name: _unnamed(before.views[view]) for view, name in _structures(before).items()}
     homes = {name for name, _ in design.homes.values()}
-    return [
-        name
-        for name, view in design.views.items()
-        if not view.base and name not in homes and _unnamed(view) not in known
-    ]
+    # Under the same name and with the same columns, other rows may be kept: those of other conditions.
+    return {
+        view: name in known
+        for view, name in _structures(design).items()
+        if view not in homes and known.get(name) != _unnamed(design.views[view])
+    }
+
+
+def _structures(design: Design) -> dict[str, str]:
+    """Where each view is that we keep."""
+    return {view: one.name for one in design.structures for view in one.views if not design.views[view].base}
 
 
 def _unnamed(view: View) -> View:

@@ -364,7 +364,8 @@ class Verifier:
         compared = [name for name in kept if name not in (VERSION, FIRST_EXPIRES, EXPIRES)]
         extremes = {measure.name for measure, _ in place.measures if measure.how in ("min", "max")}
         # A row that expires is not taken off a count: a directory of buckets may name some that are empty by now.
-        lasting = self.core.model.entities[place.entity].ttl is not None
+        # But what is about to be filled has nothing to lose, and may be left from an attempt that rows went after.
+        lasting = self.core.model.entities[place.entity].ttl is not None and self.only is None
         seen: set[Key] = set()
         report = self.result.views[place.view.name]
 
