@@ -26,7 +26,8 @@ from keyplan.plan.design import Design
 from keyplan.store.reading.spans import MOST_BUCKETS
 from tests.engines.harness import Harness
 from tests.examples_data.compare import first_difference
-from tests.strategies.programs import Clock, Program, on_reference, play, programs
+from tests.strategies.domains import chance
+from tests.strategies.programs import Clock, Program, on_reference, play, programs, state_programs
 
 EXAMPLES = int(os.environ.get("KEYPLAN_PROGRAMS", "300"))
 
@@ -35,6 +36,8 @@ PHASES = (Phase.explicit, Phase.reuse, Phase.generate, *((Phase.shrink,) if os.e
 
 ROWS = (30.0, 30_000.0, 30_000_000.0)
 RATES = (0.01, 1.0, 300.0)
+STATES = 5
+"""Of so many programs and one, one is about the states of rows, of which designs seldom keep sparse views otherwise."""
 
 
 @st.composite
@@ -62,7 +65,7 @@ def statistics(draw: st.DrawFn, model: Model) -> Model:
 )
 @given(data=st.data())
 def test_engine_answers_as_the_reference(harness: Harness, data: st.DataObject) -> None:
-    program = data.draw(programs())
+    program = data.draw(state_programs() if chance(data.draw, STATES) else programs())
     targets = data.draw(st.sampled_from((harness.targets, harness.targets, *harness.other_targets)))
     model = replace(data.draw(statistics(program.model)), targets=targets)
     run(program, model, harness.url())

@@ -22,6 +22,7 @@ from keyplan.reference import Database
 from tests.strategies.arguments import Scene, call_arguments, keep_promises, row_arguments
 from tests.strategies.domains import START, chance
 from tests.strategies.models import models
+from tests.strategies.states import state_models
 
 DOCUMENTED = (ArgumentError, ConflictError)
 """What a call of a program may raise; RangeError is an ArgumentError."""
@@ -236,3 +237,11 @@ def programs(
     model = _parsed(text)
     loaded = draw(rows(model, most_rows, passing))
     return Program(text, loaded, draw(operations(model, loaded, most_operations, passing)))
+
+
+@st.composite
+def state_programs(draw: st.DrawFn) -> Program:
+    """A model about the states of rows, with rows and operations."""
+    text = draw(state_models())
+    loaded = draw(rows(_parsed(text)))
+    return Program(text, loaded, draw(operations(_parsed(text), loaded)))
