@@ -51,6 +51,11 @@ class Extra:
     """How often a row has so many."""
 
 
+def outer_paths(need: Need) -> set[str]:
+    """What a need takes from the row that it is asked for."""
+    return {one.path for condition in need.given for one in condition.operands if isinstance(one, Outer)}
+
+
 class Extras:
     """What has to be fetched besides, worked out for the ways of one design problem."""
 
@@ -66,11 +71,14 @@ class Extras:
         What is computed is worked out anew, or comes with the row if that is read, which may keep it (`kept`: it is
         read for that alone).
         """
-        if not found.missing and not found.left:
+        waiting = self._waiting(need, found)
+        if not found.missing and not found.left and not waiting:
             return []
         model = self.model
         here = model.entities[need.entity]
         asked = set(found.missing)
+        for tree in waiting:
+            asked |= outer_paths(self._child_rows(need, tree))
         for condition in found.left:
             asked |= {str(path) for path in (condition.path, *condition.also)}
         asked -= set(found.view.holds) if not found.at else set()
@@ -85,7 +93,8 @@ class Extras:
             fixed = {c.path.column for c in need.given if c.op == "=" and not c.path.roles and c.cut is None}
             if set(here.key) <= fixed:
                 return None  # the key is known: reading the row at once is never dearer
-            extras.append(Extra("", "row", self._row(need.entity, own | behind, need.strong), rows))
+            whole = self._row(need.entity, own | behind, need.strong)
+            extras.append(Extra("", "row", replace(whole, trees=waiting) if waiting else whole, rows))
         else:
             reachable = self._reachable(found)
             for name, inner in self._by_role(need.entity, behind):
@@ -93,10 +102,21 @@ class Extras:
                 if role.many or not set(role.columns) <= reachable:
                     return None
                 times = rows * self.statistics.present(need.entity, role.columns[0])
-                extras.extend(self._behind(need.entity, name, inner, need.strong, times, ()))
+                below = tuple(
+                    Tree(tree.role.removeprefix(f"{name}."), tree.select)
+                    for tree in waiting
+                    if tree.role.startswith(f"{name}.")
+                )
+                extras.extend(self._behind(need.entity, name, inner, need.strong, times, (), below))
         for together, inner_need in computed_needs(model, need.entity, computed, need.strong):
             extras.append(Extra(", ".join(together), "computed", inner_need, rows))
         return extras
+
+    def _waiting(self, need: Need, found: Match) -> tuple[Tree, ...]:
+        """The children of rows behind references that the view does not hold: they come with what is read for these."""
+        behind = [tree for tree in need.trees if "." in tree.role]
+        reachable = self._reachable(found) if behind else set()
+        return tuple(tree for tree in behind if not outer_paths(self._child_rows(need, tree)) <= reachable)
 
     def _row(self, entity: str, paths: Set[str], strong: bool) -> Need:
         """One row by its key; the same need for the same paths, whichever view lacks them."""
@@ -126,7 +146,10 @@ class Extras:
         extras: list[Extra] = []
         at = found.view.embed_at(found.at)
         embeds = {embed.role: embed for embed in (document or at or found.view).embeds}
+        waiting = self._waiting(need, found)
         for tree in need.trees:
+            if tree in waiting:
+                continue
             embed = embeds.get(tree.role)
             ordered = embed is not None and not any(term.path.roles for term in tree.select.order)
             ordered = ordered and variant != "apart"
@@ -159,9 +182,17 @@ class Extras:
         return replace(child, given=tuple(self._outer_through(need.entity, prefix, c) for c in child.given))
 
     def _behind(
-        self, entity: str, role: str, paths: set[str], strong: bool, times: float, under: tuple[str, ...]
+        self,
+        entity: str,
+        role: str,
+        paths: set[str],
+        strong: bool,
+        times: float,
+        under: tuple[str, ...],
+        trees: tuple[Tree, ...] = (),
     ) -> Iterable[Extra]:
-        """The row behind a to-one role; its computed columns depend on the key alone and need no row."""
+        """The row behind a to-one role, with children of rows that it leads to; its computed columns depend on the key
+        alone and need no row."""
         target = self.model.entities[self.model.entities[entity].roles[role].entity]
         computed = {text for text in paths if text in target.columns and target.columns[text].computed is not None}
         for together, need in computed_needs(self.model, target.name, computed, strong):
@@ -170,7 +201,7 @@ class Extras:
             yield Extra(f"{role}.{label}", "computed", replace(need, given=given), times, under)
         if paths - computed:
             need = row_of_role(self.model, entity, role, paths - computed, strong)
-            yield Extra(role, "row", need, times, under)
+            yield Extra(role, "row", replace(need, trees=trees) if trees else need, times, under)
 
     def _outer_through(self, entity: str, prefix: str, condition: Condition) -> Condition:
         operand = condition.operands[0]

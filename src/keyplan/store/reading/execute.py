@@ -105,6 +105,10 @@ class ExtendNode:
         self.entity = self.rows.entity
         self.order = self.rows.order
         self.filter = compile_filter(executor.model, self.entity, node.filter)
+        for one in self.adds:
+            lacking = set() if one.under else set(one.free) - set(self.rows.provides)
+            if lacking:
+                raise DesignError(f"the plan asks for '{one.role}' by '{min(lacking)}', which is not read before it")
         added = [path for one in attachments if not one.under for path in one.provides]
         self.provides = tuple(dict.fromkeys((*self.rows.provides, *added)))
         outers = {o.path for condition in node.filter for o in condition.operands if isinstance(o, Outer)}
