@@ -15,6 +15,7 @@ from time import perf_counter
 from keyplan.design.answer.assemble import Assembly
 from keyplan.design.candidates.given import carried_over, unfit
 from keyplan.design.findings.hints import hints
+from keyplan.design.findings.located import located
 from keyplan.design.findings.unserved import explain_unserved
 from keyplan.design.problem.build import Built
 from keyplan.design.program.cheapest import cheapest
@@ -65,7 +66,8 @@ def _designed(model: Model, engine: Engine, keep: Design | None, advise: bool) -
     assembly = Assembly(model, engine, built, solution)
     found = assembly.design(perf_counter() - started, unserved)
     advice = hints(built, solution, found) if advise else ()
-    return replace(found, findings=(*found.findings, *_kept(built, lost), *advice))
+    findings = (*found.findings, *_kept(built, lost), *advice)
+    return replace(found, findings=tuple(located(model, finding) for finding in findings))
 
 
 def _kept(built: Built, lost: Mapping[str, str]) -> list[Finding]:

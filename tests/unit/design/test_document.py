@@ -13,10 +13,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from keyplan.design import document
+from keyplan.design import design, document
 from keyplan.design.report.difference import difference
 from keyplan.design.report.document_schema import document_schema
-from keyplan.engines import BUILTIN
+from keyplan.engines import BUILTIN, get_engine
+from keyplan.model.load import parse_model
 from keyplan.plan.lockfile import lock_text
 from tests.unit.design.support import EXAMPLES, PLACES, ROOT, designed, example
 
@@ -110,3 +111,34 @@ def told(engine: str, name: str) -> str:
     said = document(model, found)
     del said["objective"]["seconds"]
     return f"{json.dumps(said)}\n{lock_text(model, found)}\n"
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_findings_have_the_line_of_what_they_name(engine: str) -> None:
+    model = parse_model(OUTGROWN, "outgrown.yaml")
+    found = {one.path: one.line for one in design(model, get_engine(engine)).findings if one.severity == "warning"}
+    lines = OUTGROWN.splitlines()
+    assert {"entities.Order", "writes.place"} <= found.keys()
+    for path, line in found.items():
+        assert path.partition(".")[2] in lines[line - 1], (path, line)
+
+
+OUTGROWN = """
+keyplan: 1
+name: outgrown
+entities:
+  Order: { count: 1k, fields: { order_id: "uuid, key", total: int } }
+patterns:
+  order: { find: Order, where: "order_id = :order_id", rate: 1/s }
+writes:
+  place: { create: Order, rate: 1/s }
+transactions:
+  checkout: { writes: [place x3 max 200], rate: 9/s }
+"""
+
+
+def test_an_index_tells_its_projection() -> None:
+    told = document(example("shop"), designed("shop", "dynamodb"))
+    views = [(one["kind"], view["projection"]) for one in told["structures"] for view in one["views"]]
+    assert {said for kind, said in views if kind == "gsi"} <= {"ALL", "INCLUDE", "KEYS_ONLY"}
+    assert {said for kind, said in views if kind == "table"} == {None}

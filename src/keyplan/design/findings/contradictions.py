@@ -36,7 +36,6 @@ def _outgrown(statistics: Statistics, entity: Entity) -> Iterator[Finding]:
             f"{format_about(grown)} rows within {span}",
             f"raise count, lower the create rate, or {advice}",
             {"count": entity.count, "created": grown},
-            entity.line,
         )
 
 
@@ -50,5 +49,4 @@ def _more_than_max(statistics: Statistics, entity: Entity) -> Iterator[Finding]:
                 f"'{entity.name}.{role.name}' has max {role.most}, but {format_about(mean)} on average by the counts",
                 "raise max or correct the counts",
                 {"max": role.most, "mean": mean},
-                entity.line,
             )

@@ -74,7 +74,6 @@ def _told(model: Model, entity: str, views: list[View], room: int, wanted: int, 
         f"of them is refused{also}",
         f"{_advice(parts, max(1, wanted))}, or leave the search for them to something else",
         {"most": room},
-        model.entities[entity].line,
     )
 
 

@@ -130,7 +130,7 @@ def _of_patterns(built: Built, design: Design, now: float) -> Iterator[Finding]:
         value = cost_with(built, milder[1])
         if value is not None and value < now * (1 - WORTH):
             message = f"it reads {plan.figures.rows:.3g} rows at each call, because its range is finer than its groups"
-            yield _told(f"patterns.{name}", message, milder[0], now, value, design, pattern.line)
+            yield _told(f"patterns.{name}", message, milder[0], now, value, design)
 
 
 def _of_upserts(model: Model, engine: Engine, design: Design, now: float) -> Iterator[Finding]:
@@ -145,7 +145,7 @@ def _of_upserts(model: Model, engine: Engine, design: Design, now: float) -> Ite
             names = " and ".join(f"'{column}'" for column in sorted(columns))
             message = f"an upsert may bring another {names} for a row that is there, which its entries then follow"
             fix = f"mark {names} of '{write.entity}' immutable, if it is always the same for the same key"
-            yield _told(f"writes.{name}", message, fix, now, value, design, write.line)
+            yield _told(f"writes.{name}", message, fix, now, value, design)
 
 
 def _of_wide_writes(built: Built, design: Design, now: float) -> Iterator[Finding]:
@@ -170,7 +170,7 @@ def _of_wide_writes(built: Built, design: Design, now: float) -> Iterator[Findin
             views = " and ".join(f"'{view}'" for view in sorted(used))
             message = f"its rows are looked for in {views}, because they have to be found as they are at that moment"
             fix = f"find their keys by a pattern, which may be a moment behind, and {write.kind} each row by its key"
-            yield _told(f"writes.{name}", message, fix, now, value, design, write.line)
+            yield _told(f"writes.{name}", message, fix, now, value, design)
 
 
 def _of_large_writes(built: Built, solution: Solution, design: Design, now: float) -> Iterator[Finding]:
@@ -197,7 +197,7 @@ def _of_large_writes(built: Built, solution: Solution, design: Design, now: floa
                 f"which it would be {entries:.0f}, are not possible"
             )
             fix = "write fewer rows in one call, or lower the 'max' of what is written or follows"
-            yield _told(f"writes.{name}", message, fix, now, value, design, built.ground.model.writes[name].line)
+            yield _told(f"writes.{name}", message, fix, now, value, design)
 
 
 def _together(built: Built, write: str, chosen: Set[str]) -> float:
@@ -206,9 +206,9 @@ def _together(built: Built, write: str, chosen: Set[str]) -> float:
     return sum(part.most for name in chosen for part in upkeep.get((write, name), ()))
 
 
-def _told(path: str, message: str, fix: str, now: float, value: float, design: Design, line: int) -> Finding:
+def _told(path: str, message: str, fix: str, now: float, value: float, design: Design) -> Finding:
     fix = f"{fix}: the whole design would cost {amount(value)} {design.objective.unit} instead of {amount(now)}"
-    return Finding("note", path, message, fix, {"cost": now, "would_cost": value}, line)
+    return Finding("note", path, message, fix, {"cost": now, "would_cost": value})
 
 
 def amount(value: float) -> str:

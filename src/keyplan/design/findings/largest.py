@@ -56,7 +56,6 @@ def large_writes(model: Model, problem: Problem, chosen: Set[str]) -> Iterator[F
                     "MB is refused",
                     "write fewer or smaller rows with it, and the others by calls of their own",
                     {"bytes": size},
-                    write.line,
                 )
     for name, transaction in model.transactions.items():
         entries = sum(sizes[part.write][0] * part.most for part in transaction.parts)

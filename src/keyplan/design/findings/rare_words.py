@@ -25,7 +25,6 @@ def rare_words(statistics: Statistics, problem: Problem, found: Evaluation) -> I
         for goal, option in _chosen(root.goal, found, set()):
             rows, read = _worst(statistics, problem, goal, option)
             if read > WALK_BYTES:
-                pattern = statistics.model.patterns[root.name]
                 yield Finding(
                     "warning",
                     f"patterns.{root.name}",
@@ -34,7 +33,6 @@ def rare_words(statistics: Statistics, problem: Problem, found: Evaluation) -> I
                     "add a condition that leaves fewer of them, or keep the words to be found in a set and ask by "
                     "'contains'",
                     {"rows": rows, "bytes": read},
-                    pattern.line,
                 )
                 break
 

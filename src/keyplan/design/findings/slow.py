@@ -29,7 +29,6 @@ def slow_patterns(model: Model, plans: Mapping[str, Plan]) -> Iterator[Finding]:
                 f"a slow call takes {p99 / 1000:,.0f} s, {why}, and no p99 is stated",
                 "state one, and the design keeps it",
                 {"p99_ms": p99},
-                pattern.line,
             )
 
 
@@ -44,5 +43,4 @@ def slow_writes(model: Model, plans: Mapping[str, WritePlan]) -> Iterator[Findin
                 f"a slow call takes {p99:.3g} ms, where p99 is {write.p99_ms:g} ms",
                 "raise p99, or ask for less that it has to keep",
                 {"p99_ms": p99},
-                write.line,
             )

@@ -9,7 +9,7 @@ from keyplan.engines import get_engine
 from keyplan.model.model import Model
 from keyplan.model.pattern import Pattern
 from keyplan.model.write import Write
-from keyplan.plan.design import Design
+from keyplan.plan.design import Design, Structure
 from keyplan.plan.steps import Figures
 from keyplan.plan.view import Embed, Part, View
 
@@ -39,7 +39,7 @@ def document(model: Model, design: Design) -> dict[str, Any]:
                 "name": structure.name,
                 "kind": structure.kind,
                 "settings": dict(structure.settings),
-                "views": [_view(design, design.views[name], keys) for name in structure.views],
+                "views": [_view(design, structure, design.views[name], keys) for name in structure.views],
             }
             for structure in design.structures
         ],
@@ -104,7 +104,7 @@ def _write(design: Design, write: Write, where: Mapping[str, str]) -> dict[str, 
     }
 
 
-def _view(design: Design, view: View, keys: Keys) -> dict[str, Any]:
+def _view(design: Design, structure: Structure, view: View, keys: Keys) -> dict[str, Any]:
     figures = design.figures[view.name]
     ways = [part.ways for part in view.partition if part.ways > 1]
     cuts = [part.cut for part in view.partition if part.cut]
@@ -120,6 +120,7 @@ def _view(design: Design, view: View, keys: Keys) -> dict[str, Any]:
         "shards": ways[0] if ways else 1,
         "bucket": cuts[0] if cuts else None,
         "sparse": [str(condition) for condition in view.where],
+        "projection": structure.settings.get("projection"),
         "measures": [measure.name for measure in view.measures],
         "unique": view.unique,
         "packed": view.packed,

@@ -34,7 +34,6 @@ def more_than_said(model: Model) -> Iterator[Finding]:
                 f"'{name}' has the rate {format_rate(rate)}, but transactions call it {format_rate(calls)}",
                 "raise its rate, which counts these calls, or lower that of the transaction",
                 {"rate": rate, "calls": calls},
-                write.line,
             )
 
 
