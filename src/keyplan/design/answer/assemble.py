@@ -22,9 +22,10 @@ from keyplan.design.needs.computed import computed_of
 from keyplan.design.needs.need import Need, dangling, dependents, in_order, rows_of_group
 from keyplan.design.needs.subsets import refill_need
 from keyplan.design.options.goals import Goal
+from keyplan.design.problem.beside import heated
 from keyplan.design.problem.build import Built
 from keyplan.design.problem.definition import CARRY, INFEASIBLE, Root, carried, evaluate
-from keyplan.design.problem.heat import heated, warnings
+from keyplan.design.problem.heat import warnings
 from keyplan.design.program.solve import Solution
 from keyplan.design.statistics.weakly import weakly
 from keyplan.design.upkeep.calls import WriteCalls

@@ -2,7 +2,8 @@
 only the first of its children.
 
 Neither shards nor buckets are dimensions of the space: a partition gets as many shards, or the largest bucket, as keep
-it within what the engine allows. A directory is a view with measures that counts the rows of each bucket; whether one
+it within what the engine allows; where that is more beside another entry of its rows than without one, there are both
+forms. A directory is a view with measures that counts the rows of each bucket; whether one
 is kept is the program's choice.
 """
 
@@ -44,18 +45,16 @@ class Forms:
         self.no_keys: dict[tuple[str, str], str] = {}
         """Per entity and field: why it, or its elements or words, are no keys of a view."""
 
-    def of(
-        self, view: View, readers: float = 0.0, *, together: bool = False
-    ) -> list[tuple[View, ViewFacts]] | Rejection:
-        """The forms in which a view is a candidate: one as a rule; else at most a sharded and a bucketed one, or a few
-        with only the first children. `together`: its rows are known to be written with another entry each."""
+    def of(self, view: View, readers: float = 0.0) -> list[tuple[View, ViewFacts]] | Rejection:
+        """The forms in which a view is a candidate where nothing else is kept of its rows: one as a rule; else at most
+        a sharded and a bucketed one, or a few with only the first children."""
         if view.packed:
             return self._packed(view, readers)
         crowded = self.too_many(view)
         if crowded:
             return Rejection(crowded)
         plain = self.facts.of(view, readers)
-        fitted = self.costs.fit(view, replace(plain, hottest_together=plain.hottest_writes) if together else plain)
+        fitted = self.costs.fit(view, plain)
         tried = []
         if isinstance(fitted, Rejection):
             if fitted.path:
@@ -80,6 +79,18 @@ class Forms:
         if not found and not isinstance(fitted, Rejection):
             self.refused[view.entity] = reason
         return found or Rejection(reason)
+
+    def beside_another(self, view: View, facts: ViewFacts) -> tuple[View, ViewFacts] | None:
+        """The form of a view that fits, with the shards that it takes where each of its rows has another entry besides,
+        which is written in one step with it; None if it has enough of them, or if no number would do."""
+        if self.kinds[view.kind].kept_by_engine or self.costs.fit(view, written_together(facts)) == view:
+            return None
+        whole = replace(view, partition=tuple(part for part in view.partition if part.ways == 1))
+        spread = self.costs.fit(whole, written_together(self.facts.of(whole, facts.hottest_reads)))
+        if isinstance(spread, Rejection) or _shards(spread) <= _shards(view):
+            return None
+        known = self.facts.of(spread, facts.hottest_reads)
+        return None if self.too_large(spread, known) else (spread, known)
 
     def _packed(self, view: View, readers: float) -> list[tuple[View, ViewFacts]] | Rejection:
         """The view with a value per partition or, where that is too large, per time bucket of it: of every length that
@@ -143,8 +154,7 @@ class Forms:
         """The view with as many shards as its largest partition needs."""
         if not self._can_be_split(view) or self.costs.partition_bytes is None:
             return None
-        before = next((part.ways for part in view.partition if part.ways > 1), 1)
-        ways = before * ceil(self._largest(view, facts) / self.costs.partition_bytes)
+        ways = _shards(view) * ceil(self._largest(view, facts) / self.costs.partition_bytes)
         if ways > MOST_SHARDS:
             return None
         others = tuple(part for part in view.partition if part.ways == 1)
@@ -190,6 +200,15 @@ class Forms:
             if not kind.kept_by_engine and "count" in kind.measures:
                 partition, sort = (others, (bucket,)) if kind.partitioned else ((), (*others, bucket))
                 yield View("", view.entity, kind.name, partition, sort, (), (), view.where, count)
+
+
+def written_together(facts: ViewFacts) -> ViewFacts:
+    """The facts of a view, each entry of which is written in one step with another one."""
+    return replace(facts, hottest_together=facts.hottest_writes)
+
+
+def _shards(view: View) -> int:
+    return max((part.ways for part in view.partition), default=1)
 
 
 def is_directory(view: View) -> bool:

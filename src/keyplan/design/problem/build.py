@@ -18,6 +18,7 @@ from keyplan.design.needs.lookups import all_needs, write_lookups
 from keyplan.design.needs.need import need_of_pattern, rank_target_need, whole_row
 from keyplan.design.options.goals import Goal, Heat, Option, goal_p99
 from keyplan.design.options.graph import Options
+from keyplan.design.problem.beside import apart_rows
 from keyplan.design.problem.definition import CARRY, Calls, Problem, Root
 from keyplan.design.problem.fitting import add_given, called_alike, fitted_views, heat_of
 from keyplan.design.problem.heat import NOTHING_HOT, Together
@@ -73,6 +74,8 @@ class Built:
     whole_rows: dict[str, Goal]
     couplings: Couplings
     """The engine's own rows alone, without those that keep each write within one atomic request."""
+    keeps_apart: bool = False
+    """Views that are too hot for it have no other entry of their rows beside them."""
     reads_all: bool = False
     """What repeats a value inside other rows may be found by reading everything, because views for it do not fit."""
 
@@ -178,9 +181,12 @@ def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None 
     own = costs.couplings(list(views.values()), ground.facts)
     least = least_cost(costs, views, ground.facts, roots, required)
     copies = copies_of_rows(model, kinds, views, costs.copy_worth * least)
+    apart: list[LinearRow] = []
+    if not ground.together.crowded:
+        apart += apart_rows(ground.forms, views, ground.facts, set(ground.given.values()))
     couplings = Couplings(
         {**at_least_worth(own, least), **copies.variables},
-        (*own.rows, *copies.rows, *base_rows(model, kinds, views), *doubled_rows(model, kinds, views)),
+        (*own.rows, *copies.rows, *base_rows(model, kinds, views), *doubled_rows(model, kinds, views), *apart),
     )
     problem = Problem(
         views,
@@ -195,7 +201,7 @@ def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None 
         _carrying(model, kinds, costs, views, ground.facts, least),
     )
     whole = {name: ground.options.root(whole_row(model, name), None) for name in model.entities}
-    return Built(problem, ground, whole, couplings, scans)
+    return Built(problem, ground, whole, couplings, bool(apart), scans)
 
 
 def _calls(statistics: Statistics, kinds: Mapping[str, Kind]) -> dict[str, Calls]:

@@ -14,7 +14,7 @@ from keyplan.design.candidates.required import purposes
 from keyplan.design.candidates.totals import totals_over
 from keyplan.design.needs.need import believed, need_of_pattern
 from keyplan.design.options.goals import Heat
-from keyplan.design.problem.heat import Together, place_of, unsharded
+from keyplan.design.problem.heat import Together, place_of
 from keyplan.design.statistics.derived import Statistics, peak_rate, zipf_top
 from keyplan.engines.work import Rejection, ViewFacts
 from keyplan.model.model import Model
@@ -58,14 +58,15 @@ def fitted_views(
             )
             hottest[shape] = max(used, default=0.0)
         readers = hottest[shape]
-        fitted = forms.of(view, readers, together=bool(together.beside) and unsharded(view) in together.beside)
+        fitted = forms.of(view, readers)
         if isinstance(fitted, Rejection):
             for purpose in purposes(model, kinds, view):
                 refused.setdefault(purpose, fitted.reason)
             continue
         if any(_is_optional(model, view, embed.role) for embed in view.embeds):
             continue
-        kept = [one for one in fitted if not without(one[0])]
+        spread = (forms.beside_another(form, about) for form, about in fitted)
+        kept = [one for one in (*fitted, *filter(None, spread)) if not without(one[0])]
         if view.embeds:  # different ones may come to the same when only the first children are left
             kept = [one for one in kept if one[0].embeds == view.embeds or one[0] not in known]
             known.add(form for form, _ in kept)

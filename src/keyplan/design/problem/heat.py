@@ -3,20 +3,15 @@
 What a plan costs does not depend on other plans, so that the program is solved without such sums. Then the sums of its
 answer are taken, and where one is too much the coolest patterns are barred from that view, until all are within the
 limits. The reads that met there are also what copies of its entries are made for.
-
-Writes meet as well: a row that has another entry besides is written with it in one step, which may take more of a place
-than the row alone. Whether it has is known from the answer, too: a view that is too hot for that comes in more parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from keyplan.design.candidates.given import identity
 from keyplan.design.problem.definition import Problem, evaluate
-from keyplan.engines.base import Kind
-from keyplan.engines.work import ViewFacts
 from keyplan.plan.view import COPIES, View
 
 ROUNDS = 12
@@ -31,45 +26,18 @@ class Together:
     """Patterns, with the views (without names) that they may not search first."""
     readers: Mapping[View, float] = field(default_factory=dict)
     """Per view without names and copies: the reads per second of the same entry that met there."""
-    beside: frozenset[View] = frozenset()
-    """The views, without names and shards, whose rows turned out to have another entry besides."""
+    anyhow: bool = False
+    """Nothing is barred, because then patterns could not be served."""
+    crowded: bool = False
+    """Rows may have another entry beside one that is too hot for that, because otherwise there is no design."""
 
 
 NOTHING_HOT = Together()
-SERVED_ANYHOW = Together()
-"""Nothing is barred, because then patterns could not be served."""
 
 
 def place_of(view: View) -> View:
     """A view without its names and copies."""
     return replace(identity(view), partition=tuple(part for part in view.partition if part.cut != COPIES))
-
-
-def unsharded(view: View) -> View:
-    """A view without its names and shards."""
-    return replace(identity(view), partition=tuple(part for part in view.partition if part.ways == 1))
-
-
-def heated(name: str, problem: Problem, chosen: Iterable[str], kinds: Mapping[str, Kind]) -> ViewFacts:
-    """The facts of a view; where each of its rows has another entry that we keep, all writes come together."""
-    view, facts = problem.views[name], problem.facts[name]
-    for other in (problem.views[label] for label in chosen if label != name):
-        ours = other.entity == view.entity and not kinds[other.kind].kept_by_engine
-        if ours and not (other.where or other.measures or other.unique):
-            return replace(facts, hottest_together=facts.hottest_writes)
-    return facts
-
-
-def _written_beside(problem: Problem, chosen: set[str], kinds: Mapping[str, Kind]) -> set[View]:
-    """The views that would come in more parts if it were known that their rows have another entry."""
-    found = set()
-    for name in chosen:
-        view, facts = problem.views[name], heated(name, problem, chosen, kinds)
-        if facts is not problem.facts[name] and not kinds[view.kind].kept_by_engine:
-            wanted = problem.costs.fit(view, facts)
-            if isinstance(wanted, View) and wanted != view:
-                found.add(unsharded(view))
-    return found
 
 
 def heat_of_views(problem: Problem, chosen: set[str]) -> dict[str, list[tuple[float, float, str]]]:
@@ -83,7 +51,7 @@ def heat_of_views(problem: Problem, chosen: set[str]) -> dict[str, list[tuple[fl
     return found
 
 
-def too_hot_together(problem: Problem, chosen: set[str], known: Together, kinds: Mapping[str, Kind]) -> Together | None:
+def too_hot_together(problem: Problem, chosen: set[str], known: Together) -> Together | None:
     """What has to be barred besides for this choice to be within the limits; None if it is."""
     barred, readers = set(known.barred), dict(known.readers)
     for name, users in heat_of_views(problem, chosen).items():
@@ -97,7 +65,7 @@ def too_hot_together(problem: Problem, chosen: set[str], known: Together, kinds:
             if taken > 1:
                 barred.add((pattern, identity(view)))
                 taken -= heat
-    found = Together(frozenset(barred), readers, known.beside | _written_beside(problem, chosen, kinds))
+    found = replace(known, barred=frozenset(barred), readers=readers)
     return None if found == known else found
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
 from types import MappingProxyType
 
 from keyplan.design.candidates.given import identity
 from keyplan.design.problem.build import Built, build_on, build_problem
-from keyplan.design.problem.heat import NOTHING_HOT, ROUNDS, SERVED_ANYHOW, Together, too_hot_together
+from keyplan.design.problem.heat import NOTHING_HOT, ROUNDS, Together, too_hot_together
 from keyplan.design.program.solve import Solution, solve
 from keyplan.engines.base import Engine
 from keyplan.model.model import Model
@@ -33,15 +34,15 @@ def cheapest(
     unserved: Set[str] = like.unserved.keys() if like is not None else frozenset()
     for _ in range(ROUNDS):
         built, solution = _solved(model, engine, given, without, together, like)
-        if together is SERVED_ANYHOW:
+        if together.anyhow:
             break
-        if together is not NOTHING_HOT and not (built.unserved.keys() <= unserved and solution is not None):
+        if together.barred and not (built.unserved.keys() <= unserved and solution is not None):
             # Kept apart they cannot be served: then they are served together, which is a warning.
-            return _solved(model, engine, given, without, SERVED_ANYHOW, like)
+            return _solved(model, engine, given, without, Together(anyhow=True), like)
         unserved = built.unserved.keys()
         if solution is None:
             break
-        hotter = too_hot_together(built.problem, set(solution.chosen), together, engine.kinds)
+        hotter = too_hot_together(built.problem, set(solution.chosen), built.ground.together)
         if hotter is None:
             break
         together, like = hotter, built
@@ -56,7 +57,7 @@ def _solved(
     together: Together,
     like: Built | None,
 ) -> tuple[Built, Solution | None]:
-    built = build_problem(model, engine, given=given, without=without, together=together, like=like)
+    built = first = build_problem(model, engine, given=given, without=without, together=together, like=like)
     solution = _solved_once(built)
     if solution is None and (hopeless := _hopeless(built)):
         # Nothing finds the rows in which some write would have to change a value that these views repeat: patterns that
@@ -74,6 +75,9 @@ def _solved(
         # Some write needs more views than one atomic request can keep true: it is refused when it is that large.
         built.problem = built.problem.under(built.couplings)
         solution = solve(built.problem)
+    if solution is None and first.keeps_apart:
+        # Nothing serves everything and leaves alone what is too hot beside another entry: then that is a warning.
+        return _solved(model, engine, given, without, replace(together, crowded=True), first)
     return built, solution
 
 
