@@ -150,6 +150,24 @@ def test_a_problem_made_from_another_is_as_if_made_anew(engine: str, model: Mode
     assert values[0] == (None if values[1] is None else pytest.approx(values[1], rel=1e-9))
 
 
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_patterns_that_ask_the_same_are_both_paid_for_in_a_problem_made_from_another(engine: str) -> None:
+    """The second was taken for the first there, so that the program knew the cost of one."""
+    asked = 'find: P, where: "n = :n", order: id, page: 20, rate: 100/s'
+    model = model_of(
+        'P: { count: 100k, fields: { id: "int, key", n: "int, distinct 1000", t: string(40) } }',
+        f"one: {{ {asked} }}\nother: {{ {asked} }}",
+        "put: { create: P, rate: 10/s }",
+    )
+    anew = build_problem(model, get_engine(engine))
+    made = build_problem(model, get_engine(engine), like=anew)
+    known, found = solve(anew.problem), solve(made.problem)
+    assert known is not None
+    assert found is not None
+    assert found.value == pytest.approx(known.value)
+    assert found.gap == known.gap == 0
+
+
 def _what_matters(built: Built) -> object:
     problem = built.problem
     names = {name: identity(view) for name, view in problem.views.items()}

@@ -85,7 +85,8 @@ class Options:
         """The goal of a pattern or of a write's lookup, with everything below it, for so many keys at once; it does not
         begin at `barred` views, where it is too hot together with others."""
         key = (need, budget_ms, heat, frozenset(barred), times)
-        before = self._roots_before.get(key)
+        # Each root has a goal of its own, because each pays for it, though two patterns may ask the very same.
+        before = self._roots_before.get(key) if key not in self._roots else None
         if before is not None and before[1] <= self._same_entities:
             self._roots[key] = before
             return before[0]
