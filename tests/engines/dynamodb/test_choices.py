@@ -304,6 +304,16 @@ def test_patterns_that_are_too_hot_together_do_not_share_a_key() -> None:
     assert not [finding for finding in both.findings if "together" in finding.message]
 
 
+def test_the_gap_of_patterns_that_are_kept_apart_is_against_what_they_would_cost_together() -> None:
+    """Which of them read elsewhere is not proven to be the best choice: no more is said than what is known."""
+    apart = designed(product("4000/s", "4000/s")).objective
+    cool = designed(product("4000/s", "4000/s", top="1%")).objective
+    assert cool.gap == 0
+    assert apart.value > cool.value
+    assert apart.bound == pytest.approx(cool.value, rel=1e-3)
+    assert apart.gap == pytest.approx(1 - apart.bound / apart.value)
+
+
 def test_explaining_a_structure_keeps_apart_what_is_too_hot_together() -> None:
     """The best design without it is found under the same limits, and rows may go on being read at their home."""
     model = product("4000/s", "4000/s", "4000/s")

@@ -24,11 +24,13 @@ def cheapest(
     given: Given = MappingProxyType({}),
     without: Callable[[View], bool] = lambda view: False,
     like: Built | None = None,
+    proven: bool = True,
 ) -> tuple[Built, Solution | None]:
     """The problem and its answer; None if there is none.
 
     `given`, `without` and `like` are those of `build_problem`. What was too hot together in the problem that this one
-    is like is taken to be so here.
+    is like is taken to be so here. Unless `proven`, the bound is not that of all designs where some patterns are kept
+    apart, but of those in which they are so in the same way.
     """
     together = like.ground.together if like is not None else NOTHING_HOT
     unserved: Set[str] = like.unserved.keys() if like is not None else frozenset()
@@ -46,7 +48,21 @@ def cheapest(
         if hotter is None:
             break
         together, like = hotter, built
+    if proven and solution is not None and together.barred:
+        least = _bound(model, engine, given, without, built)
+        solution = replace(solution, bound=min(solution.bound, least))
     return built, solution
+
+
+def _bound(model: Model, engine: Engine, given: Given, without: Callable[[View], bool], built: Built) -> float:
+    """What every design costs at least, however patterns are kept apart: with the same views, if nothing were too hot
+    for them together. Which are barred from where was decided one by one, and nobody looked at the other ways."""
+    together = replace(built.ground.together, barred=frozenset())
+    free = build_problem(model, engine, given=given, without=without, together=together, like=built)
+    if built.problem.couplings is built.couplings:
+        free.problem = free.problem.under(free.couplings)
+    found = _solved_once(free)
+    return found.bound if found is not None else 0.0
 
 
 def _solved(
