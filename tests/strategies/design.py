@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from keyplan.model.load import model_from, parse_model
 from keyplan.model.model import Model
 from keyplan.model.pattern import Traffic
+from tests.strategies.heat import hot_problems
 from tests.strategies.models import entities, models
 from tests.strategies.patterns import patterns
 from tests.strategies.writes import writes
@@ -143,6 +144,6 @@ def timed_problems(draw: st.DrawFn) -> Model:
 
 
 def any_problems(most_entities: int = 3) -> st.SearchStrategy[Model]:
-    """Models of all kinds, one in four about time."""
+    """Models of all kinds, one in five about time, and one about rows that are written often."""
     other = problems(most_entities)
-    return st.one_of(other, other, other, timed_problems())
+    return st.one_of(other, other, other, timed_problems(), hot_problems())

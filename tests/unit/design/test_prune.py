@@ -12,7 +12,7 @@ from keyplan.design.program.cheapest import cheapest
 from keyplan.design.program.solve import solve
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.model.model import Model
-from tests.strategies.design import problems, proof
+from tests.strategies.design import any_problems, proof
 from tests.unit.design.support import PLACES, example
 
 solving = sys.modules[solve.__module__]
@@ -31,7 +31,7 @@ def values(model: Model, engine: str) -> tuple[float | None, float | None, int]:
 
 @pytest.mark.parametrize("engine", BUILTIN)
 @proof(60)
-@given(model=problems(2))
+@given(model=any_problems(2))
 def test_pruned_is_as_cheap_as_unpruned(engine: str, model: Model) -> None:
     pruned, whole, dropped = values(model, engine)
     event("some views dropped" if dropped else "none dropped")
