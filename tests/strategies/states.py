@@ -5,6 +5,7 @@ Few rows are in most of the states, so that designs keep views of these alone.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 import yaml
@@ -46,8 +47,15 @@ def state_models(draw: st.DrawFn) -> str:
     bee = {"count": "3M", "fields": {"b": "int, key", "name": "string(4)", **_computed(draw)}}
     data: dict[str, Any] = {"keyplan": 1, "name": "states", "entities": {"Ant": ant, "Bee": bee}}
     model = model_from(data)
-    data["patterns"] = {f"read{number}": _pattern(draw) for number in range(1, draw(st.integers(2, 4)) + 1)}
+    rivals = _rivals(draw, {name for name, text in fields.items() if "optional" in text}) if chance(draw, 1) else []
+    patterns = [*rivals, *(_pattern(draw) for _ in range(draw(st.integers(0 if rivals else 2, 4))))]
+    data["patterns"] = {f"read{number}": pattern for number, pattern in enumerate(patterns, 1)}
     data["writes"] = _writes(draw, model)
+    by_key = " and ".join(by_columns(model.entities["Ant"].key, Names()))
+    for name in sorted(
+        {name for rival in rivals for name in rival["order"].split(", ")} - {*model.entities["Ant"].key}
+    ):
+        data["writes"][f"set_{name}"] = {"update": "Ant", "set": [name], "where": by_key}
     return str(yaml.dump(data, Dumper=DUMPER, sort_keys=False, allow_unicode=True, width=120))
 
 
@@ -103,6 +111,21 @@ def _pattern(draw: st.DrawFn) -> dict[str, Any]:
         found |= draw(st.sampled_from([{}, {"page": 1}, {"page": 2}, {"limit": 2}]))
     if chance(draw, 2):
         found["select"] = draw(st.sampled_from([["w"], ["k", "s"], ["n", "r.name"]]))
+    return found
+
+
+def _rivals(draw: st.DrawFn, optional: Set[str]) -> list[dict[str, Any]]:
+    """Patterns of which no row answers two, each by other columns: the views for them may share a place."""
+    name = draw(st.sampled_from("stfn"))
+    states = [f"{name} = {value}" for value in LITERALS[name]]
+    states += [f"missing({name})"] if name in optional else []
+    if chance(draw, 2) and name in optional:
+        states = [f"present({name})", f"missing({name})"]
+    found = []
+    for state in draw(st.permutations(states))[:3]:
+        by = draw(st.sampled_from(["w = :a", "r = :a", f"{name} = :a" if state.startswith("present") else "w = :a"]))
+        order = draw(st.permutations([one for one in "stfnwk" if one not in optional and one != name]))
+        found.append({"find": "Ant", "where": f"{state} and {by}", "order": ", ".join(order[:2]), "page": 2})
     return found
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
+from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,13 +14,18 @@ from hypothesis import strategies as st
 
 from keyplan.design import design
 from keyplan.design.candidates.facts import Facts
+from keyplan.design.problem.definition import coupling_cost
 from keyplan.design.statistics.derived import Statistics
 from keyplan.engines import get_engine
 from keyplan.engines.dynamodb.cost import cost_model
-from keyplan.engines.dynamodb.layout import attribute_name, layout
+from keyplan.engines.dynamodb.layout import Place, attribute_name, layout
 from keyplan.engines.dynamodb.pack import pack, partition_tag
+from keyplan.engines.dynamodb.writes import operation
+from keyplan.engines.work import Couplings
 from keyplan.errors import UnsupportedError
 from keyplan.model.load import parse_model
+from keyplan.model.pattern import Condition, Literal, Path
+from keyplan.plan.edits import Edit
 from keyplan.plan.view import Part, View
 from tests.engines.dynamodb.support import (
     ALL,
@@ -201,3 +210,120 @@ def test_whole_rows_are_named_where_items_have_more() -> None:
     assert "note_count" in home.holds
     assert index.settings["projection"] == "INCLUDE"
     assert "note_count" not in index.settings["attributes"]  # type: ignore[operator]
+
+
+STATES = {"status": ("pending", "done"), "gift": (True, False), "stock": (0, 1, 2, None), "flagged": ("a", "", None)}
+
+
+@st.composite
+def sparse(draw: st.DrawFn) -> View:
+    """A view in an index of rows in some states."""
+    conditions = []
+    for name in draw(st.lists(st.sampled_from(sorted(STATES)), max_size=3)):
+        values = [value for value in STATES[name] if value is not None]
+        ops = ["=", "in", "!="] if name in ("status", "gift") else ["=", "in"]
+        op = draw(st.sampled_from(ops + ["present", "missing"] * (None in STATES[name])))
+        some = draw(st.lists(st.sampled_from(values), min_size=1, max_size=len(values) if op == "in" else 1))
+        literals = tuple(map(Literal, some)) if op not in ("present", "missing") else ()
+        conditions.append(Condition(Path((), name), op, literals))
+    key = parts(*draw(st.lists(st.sampled_from(["flagged", "stock", "total"]), unique=True)), "order_id")
+    more = draw(st.sampled_from([STORED, (), ("weight",), ("weight", "stock")]))
+    held = {*more, *(part.path for part in key)}
+    holds = tuple(path for path in STORED if path in held)
+    return replace(BY_STATUS, partition=parts("status"), sort=key, where=tuple(conditions), holds=("status", *holds))
+
+
+@given(st.lists(sparse(), max_size=9), st.data())
+def test_no_row_has_two_entries_in_an_index(drawn: list[View], data: st.DataObject) -> None:
+    """Whatever its values are, and whatever the program paid for, of which the views chosen are some."""
+    views = [replace(view, name=f"view {number}") for number, view in enumerate(drawn)]
+    chosen = [view for view in views if data.draw(st.booleans())]
+    design = design_of(MODEL, (ORDERS, *chosen))
+    indexes = layout(MODEL, design).places["orders", ()].indexes
+    blank = dict.fromkeys(STORED, 1)
+    for values in product(*STATES.values()):
+        row = {**blank, **dict(zip(STATES, values, strict=True))}
+        entries = [index.place.index for index in indexes if index.values(row) is not None]
+        assert len(set(entries)) == len(entries)
+    assert len(design.structures) - 1 <= paid_for(views, chosen)
+
+
+@given(st.lists(sparse(), max_size=6), st.data())
+def test_a_change_leaves_the_entries_that_the_row_would_have_if_it_were_new(
+    drawn: list[View], data: st.DataObject
+) -> None:
+    """Views that share an index write the same attributes: none takes away what is another's."""
+    views = [replace(view, name=f"view {number}") for number, view in enumerate(drawn)]
+    place = layout(MODEL, design_of(MODEL, (ORDERS, *views))).places["orders", ()]
+    blank = {**dict.fromkeys(STORED), "order_id": 1, "total": Decimal(3), "tags": frozenset(), "marks": ()}
+    old = {**blank, **{name: data.draw(st.sampled_from(values)) for name, values in STATES.items()}}
+    new = {**old, **{name: data.draw(st.sampled_from((old[name], *values))) for name, values in STATES.items()}}
+    changed = {name: value for name, value in new.items() if old[name] != value}
+    entry = new if any(index.paths & changed.keys() for index in place.indexes) else None
+    body = operation(place, Edit("orders", "patch", (1,), (), changed, {}, entry))
+    item = put(place, old)
+    names, values = body.get("ExpressionAttributeNames", {}), body.get("ExpressionAttributeValues", {})
+    sets, _, removes = body.get("UpdateExpression", "").partition("REMOVE ")
+    for text in filter(None, sets.removeprefix("SET ").strip().split(", ")):
+        name, value = text.split(" = ")
+        item[names.get(name, name)] = values[value]
+    for name in filter(None, removes.split(", ")):
+        item.pop(names.get(name, name), None)
+    assert item == put(place, new)
+
+
+def put(place: Place, row: dict[str, Any]) -> dict[str, Any]:
+    item: dict[str, Any] = operation(place, Edit("orders", "put", (1,), (), row))["Item"]
+    return item
+
+
+def paid_for(views: Sequence[View], chosen: Sequence[View]) -> float:
+    """How many indexes the program thinks that some of its views need."""
+    facts = Facts(MODEL, Statistics(MODEL))
+    couplings = cost_model(MODEL).couplings(views, {view.name: facts.of(view) for view in views})
+    ones = {name: (1.0 if cost else 0.0, most, True) for name, (cost, most, _) in couplings.variables.items()}
+    return coupling_cost(Couplings(ones, couplings.rows), {view.name for view in chosen})
+
+
+def state(name: str, op: str, *values: object) -> Condition:
+    return Condition(Path((), name), op, tuple(map(Literal, values)))
+
+
+@pytest.mark.parametrize(
+    ("conditions", "many"),
+    [
+        ([state("status", "=", "pending"), state("status", "=", "done")], 1),
+        ([state("status", "=", "pending"), state("status", "!=", "pending")], 1),
+        ([state("status", "in", "pending", "done"), state("status", "=", "done")], 2),
+        ([state("stock", "=", 1), state("stock", "in", 2, 3), state("stock", "=", 4), state("stock", "missing")], 1),
+        ([state("stock", "=", 1), state("stock", "present"), state("stock", "missing")], 2),
+        ([state("gift", "=", True), state("gift", "=", False), state("stock", "missing"), state("stock", "=", 1)], 2),
+        # Each meets the next: no three meet, but around a ring of five two indexes are not enough.
+        ([state("stock", "in", one, (one + 1) % 5) for one in range(5)], 3),
+    ],
+    ids=str,
+)
+def test_rows_in_different_states_share_an_index(conditions: list[Condition], many: int) -> None:
+    views = [replace(BY_STATUS, name=f"view {n}", where=(one,)) for n, one in enumerate(conditions)]
+    assert len(pack(MODEL, (ORDERS, *views))) - 1 == many
+    assert paid_for(views, views) == many
+
+
+def test_what_one_names_is_not_written_with_the_others_entries() -> None:
+    one = replace(BY_DAY, name="one", where=(state("gift", "=", True),))
+    other = replace(BY_DAY, name="other", where=(state("gift", "=", False),), holds=("order_id", "day", "weight"))
+    assert len(pack(MODEL, (ORDERS, one, replace(one, name="other", where=other.where)))) == 2
+    assert len(pack(MODEL, (ORDERS, one, other))) == 3
+
+
+def test_many_kinds_of_entries_are_counted_part_by_part() -> None:
+    """Two states of each, which share: there would be 2^6 sets of views that meet."""
+    views = [
+        replace(BY_DAY, name=f"{name} {gift}", where=(state("gift", "=", gift),), holds=("order_id", "day", name))
+        for name in STORED[3:9]
+        for gift in (True, False)
+    ]
+    assert paid_for(views, views) == len(pack(MODEL, (ORDERS, *views))) - 1 == 6
+    assert paid_for(views, views[::2]) == paid_for(views, views[1::2]) == 6
+    assert paid_for(views, [views[0], views[3], views[5]]) == 3
+    assert paid_for(views, [views[0], views[1], views[2]]) == 2

@@ -138,7 +138,8 @@ def _price(goal: Goal, has: dict[str, Table], prices: dict[int, Table], many: in
 
 
 def _couplings(problem: Problem, has: dict[str, Table], many: int) -> Table:
-    """The engine's own variables are counts: each is the largest of the numbers of views that it counts."""
+    """The engine's own variables are counts: each is the largest of the numbers of views that it counts, or of sums in
+    which others stand that rows before have counted."""
     variables = problem.couplings.variables
     values = {name: numpy.zeros(many) for name in variables}
     total = numpy.zeros(many)
@@ -148,11 +149,13 @@ def _couplings(problem: Problem, has: dict[str, Table], many: int) -> Table:
         if views and not counted:
             amount = sum((has[name] * weight for name, weight in views.items()), numpy.zeros(many))
             total[(amount < row.low - 1e-9) | (amount > row.high + 1e-9)] = INFEASIBLE
-        elif views and row.coefficients[counted[0]] < 0:
-            assert len(counted) == 1
-            assert row.coefficients[counted[0]] == -1.0
+        elif any(row.coefficients[name] < 0 for name in counted):
+            (by,) = (name for name in counted if row.coefficients[name] < 0)
+            assert row.coefficients[by] == -1.0
             count = sum((has[name] * weight for name, weight in views.items()), numpy.zeros(many)) - row.high
-            values[counted[0]] = numpy.maximum(values[counted[0]], count)
+            for name in counted:
+                count += values[name] * row.coefficients[name] if name != by else 0.0
+            values[by] = numpy.maximum(values[by], count)
     known = {**has, **values}
     for row in problem.couplings.rows:
         if all(row.coefficients[name] > 0 for name in row.coefficients if name in variables):

@@ -185,8 +185,8 @@ def coupling_cost(couplings: Couplings, chosen: set[str]) -> float:
     """The least cost of the engine's own variables under a choice of views; infinite if a row cannot hold.
 
     Each variable counts something: it stands with a negative coefficient in rows of the form `views - variable <= 0`
-    and is as small as these allow. All other rows, those that limit views where a variable is large included, are
-    checked afterwards.
+    and is as small as these allow. Others may stand beside the views, which rows before have counted. All other rows,
+    those that limit views where a variable is large included, are checked afterwards.
     """
     least = dict.fromkeys(couplings.variables, 0.0)
     sums: list[tuple[LinearRow, float, list[str]]] = []
@@ -199,8 +199,10 @@ def coupling_cost(couplings: Couplings, chosen: set[str]) -> float:
             elif name in least:
                 counted.append(name)
         sums.append((row, views, counted))
-        if len(counted) == 1 and len(row.coefficients) > 1 and row.coefficients[counted[0]] < 0:
-            (name,) = counted
+        counts = [name for name in counted if row.coefficients[name] < 0]
+        if len(counts) == 1 and len(row.coefficients) > 1:
+            (name,) = counts
+            views += sum(row.coefficients[other] * least[other] for other in counted if other != name)
             least[name] = max(least[name], (views - row.high) / -row.coefficients[name])
     for row, views, counted in sums:
         value = views + sum(row.coefficients[name] * least[name] for name in counted)

@@ -7,7 +7,7 @@ are made.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from keyplan.engines.dynamodb.fit import INDEXES, entry_bytes, hottest_units, projection_of
 from keyplan.engines.dynamodb.limits import LIMITS
@@ -32,13 +32,17 @@ def couplings(model: Model, views: Sequence[View], facts: Mapping[str, ViewFacts
     """At most 20 global and 5 local indexes, 100 attributes named in projections, and no large item collection beside
     a local index."""
     variables: dict[str, tuple[float, float, bool]] = {}
+    worth: dict[str, float] = {}
     rows: list[LinearRow] = []
     for kind, most in (("gsi", LIMITS.global_indexes), ("lsi", LIMITS.local_indexes)):
         mine = [view for view in views if view.kind == kind]
         counts = {f"{kind}.{projection}": (INDEX_COST[kind], float(most), True) for projection in PROJECTIONS}
         variables |= counts if mine else {}
+        worth |= dict.fromkeys(counts, INDEX_WORTH) if mine else {}
         rows += [LinearRow(dict.fromkeys(counts, 1.0), high=float(most))] if mine else []
-        rows += _counted(model, kind, mine)
+        for row, first in _counted(model, kind, mine):
+            variables |= {name: (0.0, float(most), True) for name in first}
+            rows.append(row)
     named = {view.name: float(len(included([view]))) for view in views if _names_attributes(model, view)}
     named = {name: many for name, many in named.items() if many}
     if sum(named.values()) > LIMITS.included_attributes:
@@ -48,23 +52,27 @@ def couplings(model: Model, views: Sequence[View], facts: Mapping[str, ViewFacts
         variables[HAS_LOCAL] = (0.0, 1.0, True)
         rows += [LinearRow({name: 1.0, HAS_LOCAL: -1.0}, high=0.0) for name in local]
         rows += _collections(model, views, facts)
-    return Couplings(variables, rows, dict.fromkeys(set(variables) - {HAS_LOCAL}, INDEX_WORTH))
+    return Couplings(variables, rows, worth)
 
 
 def _names_attributes(model: Model, view: View) -> bool:
     return view.kind in INDEXES and projection_of(model, view) == "INCLUDE"
 
 
-def _counted(model: Model, kind: str, views: Sequence[View]) -> Iterator[LinearRow]:
+def _counted(model: Model, kind: str, views: Sequence[View]) -> Iterator[tuple[LinearRow, Iterable[str]]]:
+    """The rows that count indexes, and the variables of those that count something first."""
     native = {view.name for view in views if is_native(model, view)}
     for entity in dict.fromkeys(view.entity for view in views):
         for projection in PROJECTIONS:
             of = [view for view in views if projection_of(model, view) == projection]
-            single = [view for view in of if view.name in native]
+            single = dict.fromkeys((view.name for view in of if view.name in native), 1.0)
             mine = [view for view in of if view.entity == entity and view.name not in native]
-            for some in counted(model, mine) if mine or single else ():
-                names = [view.name for view in (*single, *some)]
-                yield LinearRow({**dict.fromkeys(names, 1.0), f"{kind}.{projection}": -1.0}, high=0.0)
+            found = counted(model, mine, f"{kind}.{projection}.{entity}")
+            for name, sums in found.counts.items():
+                for form in sums:
+                    yield LinearRow({**form, name: -1.0}, high=0.0), (name,)
+            for form in found.sums or ([{}] if single else []):
+                yield LinearRow({**single, **form, f"{kind}.{projection}": -1.0}, high=0.0), ()
 
 
 def _collections(model: Model, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Iterator[LinearRow]:

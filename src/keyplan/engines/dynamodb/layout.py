@@ -17,7 +17,7 @@ brings them together.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -185,6 +185,8 @@ class IndexKey:
     """The values of all parts, or None where the row has no entry."""
     paths: frozenset[str]
     """What decides the key."""
+    excludes: Callable[[Entry, Set[str]], bool]
+    """Whether a row has no entry, nor had one, by what is not among the paths that have changed."""
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -457,7 +459,15 @@ def _index_key(model: Model, view: View, place: Place, base: Place) -> IndexKey:
         found = tuple([value(entry) for value in values])
         return None if None in found else found
 
-    return IndexKey(place, composed, frozenset(paths))
+    conditions = [(str(condition.path), test) for condition, test in zip(view.where, holds, strict=True)]
+    parts = [(part.path, value) for part, value in zip(view.parts, values, strict=True) if part.path]
+
+    def excludes(entry: Entry, changed: Set[str]) -> bool:
+        return any(path not in changed and not test(entry) for path, test in conditions) or any(
+            path not in changed and value(entry) is None for path, value in parts
+        )
+
+    return IndexKey(place, composed, frozenset(paths), excludes)
 
 
 def _part_value(part: Part, key: Sequence[str]) -> Callable[[Entry], Any]:

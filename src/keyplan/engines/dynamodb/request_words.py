@@ -83,7 +83,7 @@ def _shown(place: Place, edit: Edit, adds: Mapping[str, str], sets: Mapping[str,
     """A place that says templates for values."""
     found = _ShownPlace(**{one.name: getattr(place, one.name) for one in fields(place)})
     found.slots = {path: _slot(path, slot, edit, adds, sets) for path, slot in place.slots.items()}
-    found.indexes = [_ShownIndex(index.place, index.values, index.paths) for index in place.indexes]
+    found.indexes = [_ShownIndex(index.place, index.values, index.paths, index.excludes) for index in place.indexes]
     return found
 
 

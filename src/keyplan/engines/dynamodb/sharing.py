@@ -1,70 +1,232 @@
-"""Views of one entity that share an index, because no row has an entry in both: those of rows that have a value in some
-column, and those of rows that lack it.
+"""Views of one entity that share an index, because no row ever has an entry in both: those of rows that have a value in
+some column and those of rows that lack it, or those of rows in different states (`status = 'open'`, `'closed'`).
 
-An item has one entry in an index. Which of the two it is follows from the column; all else that decides whether a row
-has an entry at all has to be the same for both, so that a change which touches the one concerns the other as well.
+An item has one entry in an index. Which views cannot stand side by side is a graph, with an edge where a row may be in
+both. The views chosen need as many indexes as it takes colours, which no linear row counts. But in perfect graphs that
+is the size of the largest set of views that all meet, and every such set is a row. The views of a program mostly form
+such a graph; else edges are added until they do, so that packing never needs more than was counted. Views that meet the
+same ones, and each other, are taken together: a graph stays perfect when a vertex is there several times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import product, zip_longest
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
 
+from keyplan.engines.dynamodb.fit import projection_of
 from keyplan.model.model import Model
+from keyplan.model.pattern import Literal
 from keyplan.plan.view import View
 
-MOST_SIDES = 4
-"""Sorts of pairs that are told apart when indexes are counted: each doubles the number of rows of the program."""
+MOST_SETS = 16
+"""Sets of views that meet which are told one by one; where there would be more, parts of them are counted first."""
 
-Asked = tuple[str, str]
-"""Whether a field is present or missing, or any other condition."""
-Sides = tuple[list[View], list[View]]
-"""The views of rows that have a value, and those of rows that lack it."""
-
-
-def sides(model: Model, views: Sequence[View]) -> tuple[list[View], list[Sides]]:
-    """Views of one entity: those that need an index each, and those of which one of either side may share one."""
-    classes: dict[tuple[str, frozenset[Asked]], Sides] = {}
-    for view in views:
-        asked = _asked(model, view)
-        for op, field in sorted(asked):
-            if op in ("present", "missing"):
-                have, lack = classes.setdefault((field, frozenset(asked - {(op, field)})), ([], []))
-                (have if op == "present" else lack).append(view)
-    taken: set[str] = set()
-    pairs: list[Sides] = []
-    for both in classes.values():
-        have, lack = ([view for view in side if view.name not in taken] for side in both)
-        if have and lack and len(pairs) < MOST_SIDES:
-            pairs.append((have, lack))
-            taken |= {view.name for view in (*have, *lack)}
-    return [view for view in views if view.name not in taken], pairs
+Graph = Mapping[int, Set[int]]
+Form = dict[str, float]
+"""A sum of views and counts."""
 
 
-def _asked(model: Model, view: View) -> set[Asked]:
-    """What a row has to be like to have an entry; the columns of a reference are there together or not at all."""
+@dataclass(frozen=True)
+class Entries:
+    """Which rows have an entry in a view, as far as single columns say so, and what entries hold."""
+
+    present: frozenset[str]
+    """Fields that have a value."""
+    missing: frozenset[str]
+    listed: tuple[tuple[str, frozenset[object]], ...]
+    """Columns that have one of these values."""
+    others: tuple[tuple[str, frozenset[object]], ...]
+    """Columns that have a value that is none of these."""
+    named: frozenset[str]
+    """What an index has to name for them."""
+    held: frozenset[str]
+
+    def meets(self, other: Entries) -> bool:
+        """Whether a row may have an entry in both, or the entries of one would hold more beside the other's."""
+        return not self._is_apart(other) or self._adds_to(other) or other._adds_to(self)
+
+    def _is_apart(self, other: Entries) -> bool:
+        if self.present & other.missing or self.missing & other.present:
+            return True
+        mine, theirs = dict(self.listed), dict(other.listed)
+        return (
+            any(mine[column].isdisjoint(theirs[column]) for column in mine.keys() & theirs.keys())
+            or any(mine[column] <= values for column, values in other.others if column in mine)
+            or any(theirs[column] <= values for column, values in self.others if column in theirs)
+        )
+
+    def _adds_to(self, other: Entries) -> bool:
+        return bool(self.named - other.held - other.missing)
+
+
+def entries_of(model: Model, view: View) -> Entries:
+    """What a view's conditions and key say about its rows; the columns of a reference are there together or not."""
     columns = model.entities[view.entity].columns
-    asked: set[Asked] = set()
+    present: set[str] = set()
+    missing: set[str] = set()
+    listed: dict[str, frozenset[object]] = {}
+    others: dict[str, frozenset[object]] = {}
     for condition in view.where:
-        is_own = condition.op in ("present", "missing") and str(condition.path) in columns
-        asked.add((condition.op, columns[condition.path.column].field) if is_own else ("", str(condition)))
-    for part in view.parts:
-        if part.path in columns and columns[part.path].optional:
-            asked.add(("present", columns[part.path].field))
-    return asked
+        column = columns.get(str(condition.path))
+        if column is None or condition.also:
+            continue
+        if condition.op == "missing":
+            missing.add(column.field)
+            continue
+        if condition.op != "contains":
+            present.add(column.field)
+        values = frozenset(operand.value for operand in condition.operands if isinstance(operand, Literal))
+        if len(values) < len(set(condition.operands)) or condition.cut is not None:
+            continue
+        if condition.op in ("=", "in"):
+            listed[column.name] = listed.get(column.name, values) & values
+        elif condition.op == "!=":
+            others[column.name] = others.get(column.name, frozenset()) | values
+    present |= {columns[part.path].field for part in view.parts if part.path in columns and columns[part.path].optional}
+    held = frozenset(view.holds)
+    named = held - {part.path for part in view.parts if part.cut is None}
+    if projection_of(model, view) == "ALL":
+        whole = frozenset(model.entities[view.entity].stored)
+        named, held = named - whole, held - whole
+    return Entries(
+        frozenset(present),
+        frozenset(missing),
+        tuple(sorted(listed.items())),
+        tuple(sorted(others.items())),
+        named,
+        held,
+    )
 
 
-def counted(model: Model, views: Sequence[View]) -> Iterator[list[View]]:
-    """Sets of views of one entity that need an index each: the one with most views chosen says how many it takes."""
-    alone, pairs = sides(model, views)
-    for some in product(*pairs):
-        yield [*alone, *(view for side in some for view in side)]
+@dataclass
+class Counted:
+    """How many indexes the views of one entity take: the largest of some sums."""
+
+    sums: list[Form]
+    counts: dict[str, list[Form]] = field(default_factory=dict)
+    """What is counted first: each as large as the largest of its own sums, in which those before it may stand."""
+
+
+def counted(model: Model, views: Sequence[View], name: str) -> Counted:
+    """Counts the indexes that views of one entity take; what is counted first has names that begin with this one."""
+    alike: dict[Entries, list[str]] = {}
+    for view in views:
+        alike.setdefault(entries_of(model, view), []).append(view.name)
+    kinds = list(alike)
+    found = Counted([])
+    weights = [dict.fromkeys(alike[kind], 1.0) for kind in kinds]
+    found.sums = _sums(_graph(kinds), weights, found.counts, name)
+    return found
 
 
 def arranged(model: Model, views: Sequence[View]) -> list[list[View]]:
-    """The views of one entity, as few indexes as they need."""
-    alone, pairs = sides(model, views)
-    found = [[view] for view in alone]
-    for have, lack in pairs:
-        found += [[view for view in both if view is not None] for both in zip_longest(have, lack)]
+    """The views of one entity, in as few indexes as they need."""
+    graph = _graph([entries_of(model, view) for view in views])
+    # Those that meet most others come first: they have the least choice.
+    order = sorted(graph, key=lambda number: (-len(graph[number]), number))
+    most = 0
+    while (found := _colours(graph, order, most)) is None:
+        most += 1
+    shelves: dict[int, list[View]] = {}
+    for number, view in enumerate(views):
+        shelves.setdefault(found[number], []).append(view)
+    return list(shelves.values())
+
+
+def _graph(entries: Sequence[Entries]) -> dict[int, set[int]]:
+    graph: dict[int, set[int]] = {number: set() for number in range(len(entries))}
+    for one, mine in enumerate(entries):
+        for other in range(one):
+            if mine.meets(entries[other]):
+                graph[one].add(other)
+                graph[other].add(one)
+    return graph
+
+
+def _sums(graph: Graph, weights: Sequence[Form], counts: dict[str, list[Form]], name: str) -> list[Form]:
+    """The sums of the sets of vertices that all meet, in the graph or in one with more edges that is perfect.
+
+    Parts without edges between them count by the largest, and parts that meet wholly by their sum; what is neither gets
+    the edges that make it chordal.
+    """
+    if not graph:
+        return []
+    parts = _connected(graph)
+    if len(parts) > 1:
+        return [form for part in parts for form in _sums(_within(graph, part), weights, counts, name)]
+    parts = _connected({one: graph.keys() - edges - {one} for one, edges in graph.items()})
+    if len(parts) == 1:
+        return [_added(weights[one] for one in sorted(some)) for some in _chordal(graph)]
+    inside = [_sums(_within(graph, part), weights, counts, name) for part in parts]
+    if prod(map(len, inside)) > MOST_SETS:
+        for number, forms in enumerate(inside):
+            if len(forms) > 1:
+                counted = f"{name}.{len(counts) + 1}"
+                counts[counted] = forms
+                inside[number] = [{counted: 1.0}]
+    return [_added(forms) for forms in product(*inside)]
+
+
+def _added(forms: Iterable[Form]) -> Form:
+    return {name: weight for form in forms for name, weight in form.items()}
+
+
+def _connected(graph: Graph) -> list[set[int]]:
+    left = dict.fromkeys(graph)
+    found = []
+    while left:
+        part, edge = set(), [next(iter(left))]
+        while edge:
+            one = edge.pop()
+            if one in left:
+                del left[one]
+                part.add(one)
+                edge += sorted(graph[one] & left.keys())
+        found.append(part)
     return found
+
+
+def _within(graph: Graph, part: Set[int]) -> Graph:
+    return {one: edges & part for one, edges in graph.items() if one in part}
+
+
+def _chordal(graph: Graph) -> list[frozenset[int]]:
+    """The largest sets that all meet when edges are added until the graph is chordal: each vertex goes with what it
+    meets then, the one first that adds fewest edges."""
+    edges = {one: set(others) for one, others in graph.items()}
+
+    def added(one: int) -> int:
+        return sum(other not in edges[another] for other in edges[one] for another in edges[one] if other < another)
+
+    found: list[frozenset[int]] = []
+    while edges:
+        least = min(edges, key=lambda one: (added(one), one))
+        others = edges.pop(least)
+        some = frozenset({least, *others})
+        if not any(some <= larger for larger in found):
+            found.append(some)
+        for one in others:
+            edges[one] |= others - {one}
+            edges[one].discard(least)
+    return found
+
+
+def _colours(graph: Graph, order: Sequence[int], most: int) -> dict[int, int] | None:
+    """A colour below `most` for each vertex, none next to the same one; None if there is no such way."""
+    found: dict[int, int] = {}
+
+    def place(at: int, used: int) -> bool:
+        if at == len(order):
+            return True
+        taken = {found[other] for other in graph[order[at]] if other in found}
+        for colour in range(min(used + 1, most)):
+            if colour not in taken:
+                found[order[at]] = colour
+                if place(at + 1, max(used, colour + 1)):
+                    return True
+                del found[order[at]]
+        return False
+
+    return found if place(0, 0) else None

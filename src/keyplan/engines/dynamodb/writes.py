@@ -299,11 +299,15 @@ def _patch(place: Place, edit: Edit, use: Expression, body: dict[str, Any], term
     known = {**(edit.entry or {}), **fresh, **edit.values}
     keys: dict[str, dict[str, Any] | None] = {}
     for index in place.indexes:
-        if index.paths & changed or edit.fresh is not None:
-            # Views that share an index have the same attributes, and a row is in one of them at most.
-            keys = dict.fromkeys(index.attributes) | keys | (_composed(place, index, known) or {})
-    for attribute, composed in keys.items():
-        assign(attribute, composed)
+        if not (index.paths & changed or edit.fresh is not None):
+            continue
+        # Views that share an index have the same attributes, and a row is in one of them at most: where it has no
+        # entry, and had none, what stands there is another view's.
+        composed = _composed(place, index, known)
+        if composed is not None or edit.fresh is not None or not index.excludes(known, changed):
+            keys = dict.fromkeys(index.attributes) | keys | (composed or {})
+    for attribute, value_of in keys.items():
+        assign(attribute, value_of)
     for path, amount in edit.adds.items():
         slot = place.slots[path]
         name = use.name(slot.attribute)
