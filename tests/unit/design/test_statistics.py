@@ -154,6 +154,25 @@ def test_the_most_rows_of_listed_values(text: str, most: float) -> None:
     assert Statistics(model).most_matched("Order", where(model, text)) == pytest.approx(most)
 
 
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        ("boss = :b", 2000),
+        ("boss in :some[2]", 4000),
+        ("present(boss)", 10_000),
+        ("missing(boss)", 990_000),
+        ("a = :a", 1),
+    ],
+)
+def test_the_hottest_of_values_that_few_rows_have(text: str, most: float) -> None:
+    """One in a hundred has any, and a fifth of these the same one."""
+    model = model_of(
+        "A: { count: 1M, fields: { a: 'int, key', boss: 'string(4), optional 1%, distinct 50, top 20%' } }\n",
+        f'p: {{ count: A, where: "{text}" }}',
+    )
+    assert Statistics(model).most_matched("A", model.patterns["p"].where) == pytest.approx(most)
+
+
 def test_a_max_under_the_average_is_a_finding() -> None:
     (found,) = contradictions(Statistics(more_items()))
     assert found.path == "entities.Item.order"

@@ -413,7 +413,7 @@ class Statistics:
                     share = min(share, self.selectivity(entity, condition))
                     continue
                 cut = {"contains": "each", "search": "words"}.get(condition.op, condition.cut)
-                found = self._hottest_behind(entity, condition.path, cut)
+                found = self._hottest_behind(entity, condition.path, cut) * self._having(entity, condition)
                 if cut in CUT_SECONDS:
                     when *= found  # what somebody does is spread over time, while other values may go together
                 else:
@@ -423,7 +423,9 @@ class Statistics:
                     share = min(share, self.selectivity(entity, condition))
                     continue
                 hottest = self._hottest_behind(entity, condition.path, condition.cut)
-                share = min(share, hottest * self.in_length(condition))
+                share = min(share, hottest * self.in_length(condition) * self._having(entity, condition))
+            elif condition.op in ("present", "missing"):
+                share = min(share, self.selectivity(entity, condition))
             elif any(isinstance(operand, Ago) for operand in condition.operands):
                 share = min(share, 1.0) * self._range_share(entity, condition)
         return max(1.0, self.rows(entity) * min(1.0, share) * when)
@@ -434,6 +436,11 @@ class Statistics:
         for depth, role in enumerate(path.roles):
             share *= max(1.0, self.fan_out(self.model.entity_at(entity, path.roles[:depth]), role))
         return min(1.0, share)
+
+    def _having(self, entity: str, condition: Condition) -> float:
+        """The share of rows that have a value at all, of which the hottest one has its share."""
+        plain = condition.op in ("=", "in") and not self.model.is_many(entity, condition.path.roles)
+        return self.path_present(entity, condition.path) if plain else 1.0
 
     def is_unbounded(self, entity: str, conditions: Iterable[Condition]) -> bool:
         """Whether the conditions name the rows that point at something, and nothing tells how many these may be."""
