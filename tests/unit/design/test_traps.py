@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from keyplan.design import design, document
 from keyplan.design.candidates.facts import Facts
 from keyplan.design.needs.need import driven, need_of_pattern, present_then_missing
 from keyplan.design.options.goals import Goal, Option
 from keyplan.design.options.graph import Options
 from keyplan.design.problem.build import build_problem
 from keyplan.design.statistics.derived import Statistics
-from keyplan.engines import get_engine
+from keyplan.engines import BUILTIN, get_engine
 from keyplan.engines.work import Cost, Work
 from keyplan.model.model import Model
 from keyplan.plan.view import View
@@ -281,3 +282,27 @@ def test_driving_from_a_parent_that_may_be_missing_would_lose_rows() -> None:
     model = model_of(SHOP, "p: { find: Order, where: 'missing(user.name)', page: 5 }")
     need = need_of_pattern(model, model.patterns["p"])
     assert list(driven(model, Statistics(model), need)) == []
+
+
+DUE = """
+Plan:
+  count: {count}
+  fields:
+    plan_id: ulid, key
+    due: date
+    details: string(100)
+"""
+
+
+@pytest.mark.parametrize("name", BUILTIN)
+@pytest.mark.parametrize(("count", "walks"), [("2M", False), ("500", True)])
+def test_a_value_that_a_call_gives_is_not_looked_for_row_by_row(name: str, count: str, walks: bool) -> None:
+    """By the averages a page is soon full, and entries that stay where they are cost less to keep. But a day may have
+    no rows at all."""
+    model = model_of(
+        DUE.format(count=count),
+        f'due: {{ find: Plan, where: "due = :day", rows: {"65k" if count == "2M" else "20"}, page: 20, rate: 0.01/s }}',
+        'put_off: { update: Plan, set: [due], where: "plan_id = :p", rate: 200/s }',
+    )
+    steps = document(model, design(model, get_engine(name)))["patterns"]["due"]["steps"]
+    assert (steps[0].get("where") == ["due = :day"]) or walks

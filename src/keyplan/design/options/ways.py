@@ -18,7 +18,7 @@ from keyplan.design.statistics.derived import Statistics
 from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
 from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import Select
+from keyplan.model.pattern import Condition, Literal, Select
 from keyplan.plan.children import first_of
 from keyplan.plan.view import View
 from keyplan.units import format_about, format_bytes
@@ -81,15 +81,25 @@ class Asked:
     """The average bytes of what is taken."""
 
 
-def _walked(found: Match, asked: Asked, entries: float, size: float) -> tuple[float, float]:
+def _walked(model: Model, entity: str, found: Match, asked: Asked, entries: float, size: float) -> tuple[float, float]:
     """The entries that are walked through for a page, and the bytes that are read for it: those of the rows themselves
     as well, where the entries do not hold what is tested.
 
-    How many rows lie between two that have a word is anybody's guess: a rare one is looked for through all of them.
+    How many rows lie between two that have a word is anybody's guess: a rare one is looked for through all of them. So
+    is a value that a call gives, which few rows may have or none: a key with it in front finds that out at once.
     """
-    if any(condition.op == "search" for condition in (*found.filter, *found.left)):
+    if any(_is_a_guess(model, entity, condition) for condition in (*found.filter, *found.left)):
         entries = max(entries, found.entries)
     return entries, entries * (size + (asked.bytes if found.left else 0.0))
+
+
+def _is_a_guess(model: Model, entity: str, condition: Condition) -> bool:
+    """Whether nobody knows how often rows meet a condition, and a key would tell."""
+    if condition.op in ("=", "in") and condition.cut is None:
+        column = model.entities[entity].columns.get(str(condition.path))
+        given = any(not isinstance(operand, Literal) for operand in condition.operands)
+        return given and column is not None and column.computed is None
+    return condition.op == "search"
 
 
 Found = dict[tuple[str, tuple[str, ...]], tuple[list[Way], list[str]]]
@@ -264,7 +274,7 @@ class Ways:
         if found.scan and scanned and kind.partitioned:
             entries = most = max(entries, self._everything(view.kind) / size)
         if asked.tested and not found.given and not found.get and not found.scan:
-            walked, read = _walked(found, asked, entries, size)
+            walked, read = _walked(self.model, need.entity, found, asked, entries, size)
             if read > WALK_BYTES:
                 refused.append(
                     f"only walking through {format_about(walked)} rows of '{need.entity}', "
