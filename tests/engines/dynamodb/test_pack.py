@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keyplan.design import design
+from keyplan.design import design, document
 from keyplan.design.candidates.facts import Facts
 from keyplan.design.problem.definition import coupling_cost
 from keyplan.design.statistics.derived import Statistics
@@ -210,6 +210,8 @@ def test_whole_rows_are_named_where_items_have_more() -> None:
     assert "note_count" in home.holds
     assert index.settings["projection"] == "INCLUDE"
     assert "note_count" not in index.settings["attributes"]  # type: ignore[operator]
+    told = {view["projection"] for one in document(parse_model(TASKS), found)["structures"] for view in one["views"]}
+    assert told == {None, "INCLUDE"}
 
 
 STATES = {"status": ("pending", "done"), "gift": (True, False), "stock": (0, 1, 2, None), "flagged": ("a", "", None)}

@@ -157,3 +157,14 @@ def test_a_count_is_kept_and_the_last_one_looked_up_where_that_is_cheaper_than_r
     assert all(isinstance(part, Fold) for part in node.parts)
     assert found.plans["summary"].figures.trips == 1
     assert found.plans["summary"].figures.requests == 2
+
+
+@pytest.mark.parametrize("name", BUILTIN)
+def test_the_bytes_of_children_that_come_along_are_read_as_well(name: str) -> None:
+    model = model_of(
+        AUCTIONS.replace("max 1000", "max 50"),
+        'item: { find: Item, where: "item_id = :i", select: [name], with: [bids], rate: 10k/s }',
+        "sell: { create: Item, with: [bids], rate: 1/s }",
+    )
+    found = document(model, design(model, get_engine(name)))["patterns"]["item"]
+    assert found["bytes"] > 10 * (16 + 16 + 8)  # ten bids: their keys, the item's and the amounts

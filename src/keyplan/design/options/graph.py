@@ -181,7 +181,7 @@ class Options:
                 scaled.requests if scaled.requests is not None else way.work.requests * times,
                 way.rows,
                 way.entries * times,
-                way.entries * way.work.entry_bytes * times,
+                way.bytes * times,
                 way.match,
                 None,
                 goals,

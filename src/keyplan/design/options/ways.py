@@ -51,6 +51,8 @@ class Way:
     rows: float
     beside: str = ""
     """The view whose documents the engine keeps this one over: their children come along."""
+    bytes: float = 0.0
+    """What is read, the children that come along included."""
 
 
 @dataclass(unsafe_hash=True)
@@ -314,7 +316,21 @@ class Ways:
         )
         extras = tuple(self.extras.soon(need, extra) for extra in (*lacking, *fetched))
         beside = document.name if document is not None else ""
-        return Way(found, along, extras, work, read_cost(self.costs, work), entries, rows, beside)
+        children_bytes = self._along_bytes(document or view, facts, at, along, first)
+        cost = read_cost(self.costs, work)
+        return Way(found, along, extras, work, cost, entries, rows, beside, entries * (size + children_bytes))
+
+    def _along_bytes(
+        self, view: View, facts: ViewFacts, at: tuple[str, ...], along: Mapping[str, Select], first: float | None
+    ) -> float:
+        """The bytes of the children that come along with an entry."""
+        found = 0.0
+        for role in along:
+            chain = (*at, *role.split("."))
+            embed = facts.embeds[".".join(chain)]
+            many = embed.per_parent if first is None else min(embed.per_parent, first)
+            found += self.costs.entry_bytes(view, facts, chain) * many
+        return found
 
     def _entry_bytes(self, place: Place) -> float:
         """The average bytes of an entry there."""

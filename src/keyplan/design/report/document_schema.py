@@ -78,9 +78,7 @@ def _view() -> Schema:
             "embeds": _list({"$ref": "#/$defs/embed"}, "Child rows stored with each entry."),
             "shards": _whole("Into how many parts each partition is split; 1: it is not."),
             "bucket": _text("The truncation of time that splits partitions, or null.", null=True),
-            "projection": _text(
-                "What its index repeats of rows, in the engine's word; null if it need not say.", null=True
-            ),
+            "projection": _text("What the engine copies into an index, in its own word, or null.", null=True),
             "unique": {"type": "boolean", "description": "A second row with the same key is refused."},
             "packed": {"type": "boolean", "description": "Each partition is one stored value."},
             "base": _text("The view over which the engine keeps it, or null if keyplan keeps it.", null=True),
