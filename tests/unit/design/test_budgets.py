@@ -149,3 +149,22 @@ def test_a_sum_that_is_slow_only_where_there_are_many_rows_is_told(p99: str, not
     told = [one for one in found.findings if "may be of far more rows than the usual" in one.message]
     assert len(told) == notes
     assert any(view.measures for view in found.views.values()) != bool(notes)
+
+
+@pytest.mark.parametrize(
+    ("asks", "reason", "change"),
+    [
+        ("page: 20, p99: 5ms", "takes 8", "raise p99 to"),
+        ("page: 20, consistency: strong", "no view that is read strongly", "set consistency to eventual"),
+    ],
+)
+def test_the_reason_is_of_what_the_change_would_change(asks: str, reason: str, change: str) -> None:
+    """Other views would be too hot, or too large for one partition: that is not what is in the way."""
+    where = "user = :u" if "p99" in asks else "at >= :t"
+    model = model_of(
+        "Event: { count: 500M, fields: { event_id: 'ulid, key', user: 'string(8), distinct 1M', at: timestamp } }\n",
+        f'p: {{ find: Event, where: "{where}", order: at desc, {asks}, rate: 100/s }}',
+    )
+    found = design(model, get_engine("dynamodb")).unserved["p"]
+    assert reason in found.reason
+    assert found.change.startswith(change)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil, floor
 
 from keyplan.design.findings.hints import amount, cost_of, cost_with, whole_groups
 from keyplan.design.options.goals import goal_p99
-from keyplan.design.problem.build import Built, build_problem
+from keyplan.design.problem.build import NO_VIEW, Built, build_problem
 from keyplan.engines.base import Engine
 from keyplan.model.model import Model
 from keyplan.model.pattern import Condition, Param, Pattern, term_paths
 from keyplan.model.types import Type
 from keyplan.plan.design import Unserved
 
+_TAKES = re.compile(r"takes ([\d.e+]+) ms of ")
 CENTS = 2
 """The digits of a decimal that is tried in place of a float."""
 
@@ -23,11 +25,21 @@ def explain_unserved(model: Model, engine: Engine, built: Built, advise: bool) -
     """A reason per pattern or write without a plan; with `advise` for patterns, a change that was found to help."""
     found = {}
     for name, reasons in built.unserved.items():
-        # The last rejections come from the views made for this very pattern; scans of everything come first.
-        reason = next((text for text in reversed(reasons) if "scan" not in text), reasons[-1])
         change = _cheapest_change(model, engine, built, name) if advise and name in model.patterns else ""
-        found[name] = Unserved(reason, change)
+        found[name] = Unserved(_reason(reasons, change), change)
     return found
+
+
+def _reason(reasons: list[str], change: str) -> str:
+    """The reason that tells most: of a pattern that would be served if it had more time, how long it takes, not what
+    else is wrong with other views."""
+    timed = [(float(found[1]), text) for text in reasons if (found := _TAKES.search(text))]
+    if change.startswith(("raise p99", "drop p99")) and timed:
+        return min(timed)[1]
+    if change.startswith("set consistency") and reasons == [NO_VIEW]:
+        return "no view that is read strongly can find them; others follow a moment later"
+    # The last rejections come from the views made for this very pattern; scans of everything come first.
+    return next((text for text in reversed(reasons) if "scan" not in text), reasons[-1])
 
 
 def _cheapest_change(model: Model, engine: Engine, built: Built, name: str) -> str:

@@ -38,6 +38,10 @@ CLUTTER = 1e-4
 """The share of the whole cost that any structure has to save."""
 
 
+NO_VIEW = "no view can find them"
+"""Why a pattern is unserved, where nothing tells more."""
+
+
 @dataclass
 class Ground:
     """What a problem is built on, whatever keeping its views true is found to take: candidates, and ways to answer."""
@@ -313,7 +317,7 @@ def _roots(
             need = need_of_pattern(model, pattern)
             goals = [("pattern", options.root(need, pattern.p99_ms, heat, barred.get(name, frozenset())))]
         large = forms.refused.get(pattern.entity)
-        usual = [f"no view can; of one of '{pattern.entity}', {large}"] if large else ["no view can"]
+        usual = [f"{NO_VIEW}; of one of '{pattern.entity}', {large}"] if large else [NO_VIEW]
         missing = [reason for _, goal in goals if not goal.options for reason in goal.rejections or usual]
         if missing:
             asked = dict.fromkeys((*(str(c.path) for c in pattern.where), *(str(term.path) for term in pattern.order)))
