@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from keyplan.engines import BUILTIN
+from keyplan.engines import BUILTIN, lease
 from tests.engines.harness import Harness, harness_for
 
 ROOT = Path(__file__).parent
@@ -103,6 +103,16 @@ class Tally:
             terminalreporter.write_line(f"seconds of {total:.0f} in all processes together, by file and engine:")
             for (file, name), seconds in self.seconds.most_common(LONGEST):
                 terminalreporter.write_line(f"{seconds:7.1f} {file} {name}".rstrip())
+
+
+@pytest.fixture(autouse=True, scope="session")
+def quick_leases() -> Iterator[None]:
+    """No store of a test is open while another design is applied, but where a test is about that: nobody waits for
+    them, and they look at nothing that requests are counted among."""
+    kept = lease.TERM, lease.GRACE
+    lease.TERM, lease.GRACE = 3600.0, -3600.0
+    yield
+    lease.TERM, lease.GRACE = kept
 
 
 EACH_ENGINE = [pytest.param(name, marks=getattr(pytest.mark, name)) for name in BUILTIN]

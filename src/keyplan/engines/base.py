@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from keyplan.errors import UnsupportedError
 from keyplan.model.model import Model
@@ -22,10 +22,12 @@ from keyplan.model.write import Write
 from keyplan.plan.design import Design, Finding, Structure
 from keyplan.plan.edits import Edit, Puts
 from keyplan.plan.steps import Search, Touch
+from keyplan.plan.upkeep import upkeep_hash
 from keyplan.plan.view import View
 
 if TYPE_CHECKING:
     from keyplan.engines.calibration import Calibration
+    from keyplan.engines.lease import Held
     from keyplan.engines.work import CostModel
 
 T = TypeVar("T")
@@ -202,6 +204,21 @@ class AsyncPort(Protocol):
     async def close(self) -> None: ...
 
 
+@runtime_checkable
+class Holding(Protocol):
+    """A port that is told what a store keeps up (`Engine.upkeep`): from then on, requests are refused with a
+    DesignMismatchError if the database no longer has that on record."""
+
+    def hold(self, upkeep: str) -> None: ...
+
+
+@runtime_checkable
+class HoldingAsync(Protocol):
+    """The same, async."""
+
+    async def hold(self, upkeep: str) -> None: ...
+
+
 @dataclass(frozen=True)
 class Catalog:
     """What exists on the server: the hash of the design recorded there, the lock text, and the engine's own facts.
@@ -217,6 +234,9 @@ class Catalog:
 
 UNFINISHED = (
     "an 'apply' has not come to its end here: wait for it, or run 'keyplan apply' again, with its design or another"
+)
+OTHER_DESIGN = (
+    "a design that keeps other things was applied since the store was opened; open it again, with the model of that one"
 )
 GONE = "its rows are gone"
 LEFT_OUT = "'keyplan verify --repair' fills it"
@@ -236,6 +256,11 @@ class Change(ABC):
     """Whether it is the home of rows, which the step does not bring back."""
     only_said: bool = False
     """Whether it does nothing, and only says what is left as it is."""
+    announces: bool = False
+    """Whether it has the record say that something is about to change which open stores use: before the next step, they
+    have to have noticed."""
+    takes_away: bool = False
+    """Whether it takes away what stores of the design on record use, as soon as another one is recorded."""
     fills: tuple[str, ...] | None = None
     """Of the last, which records the design: the views to be filled before it; None where they follow from the designs
     alone."""
@@ -248,8 +273,8 @@ class Change(ABC):
     def run(self) -> Proc[None]: ...
 
     def unsettle(self, views: Sequence[str]) -> Proc[None]:
-        """Of the last: notes that these views are about to be filled where the design on record has others, so that
-        nobody opens it until a design is recorded."""
+        """Of the last: notes that views are about to be filled, these of them where the design on record has others, so
+        that nobody opens it until a design is recorded."""
         return
         yield
 
@@ -325,6 +350,11 @@ class Kind:
     unique: bool = False
     """Can refuse a second entry with the same parts."""
 
+    @property
+    def is_servers(self) -> bool:
+        """Whether the server keeps it from the stored values, whoever writes them."""
+        return self.kept_by_engine and not (self.composed or self.totals)
+
 
 def composed_keys(
     views: Iterable[View], kinds: Mapping[str, Kind], base: str, entity: str
@@ -350,6 +380,9 @@ class Engine(ABC):
     formats: tuple[str, ...] = ()
     embedded: bool = False
     """A database of the application's own, which may be designed and applied when it is opened for the first time."""
+    leases: bool = False
+    """Open stores look at the record from time to time, and `apply` waits for them (`lease.py`); otherwise ports see
+    for themselves (`Holding`), or nothing but this process can reach the database."""
     tells_requests: bool = False
     """A write is one request, which `request_words` tells."""
 
@@ -384,6 +417,18 @@ class Engine(ABC):
     def lost(self, found: Catalog) -> str | None:
         """The home of rows that the recorded design has, and the server has not: somebody dropped it, rows and all."""
         return None
+
+    def upkeep(self, model: Model, design: Design) -> str:
+        """What open stores have to agree on; it is recorded with the design."""
+        return upkeep_hash(model, design, lambda view: not self.kinds[view.kind].is_servers)
+
+    def look(self, upkeep: str) -> Proc[Held]:
+        """With `leases`: whether a store may go on that keeps this up, by what the record says now."""
+        raise NotImplementedError
+
+    def is_read(self, request: Request) -> bool:
+        """With `leases`: whether a request changes nothing."""
+        raise NotImplementedError
 
     def stale(self, model: Model, design: Design) -> Proc[Sequence[Change]]:
         """Steps for structures that are there as designed, but do not hold what the engine should keep in them."""

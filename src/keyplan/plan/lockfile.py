@@ -124,14 +124,15 @@ def _checksum(encoded: Any) -> str:
 
 def model_hash(model: Model) -> str:
     """A hash of what a model means, its statistics left out: they decide what is cheapest, not what is right."""
-    meaning = [_meaning(encode(part)) for part in (model.entities, model.patterns, model.writes, model.transactions)]
-    text = json.dumps([model.name, meaning], sort_keys=True, ensure_ascii=False)
+    parts = [meaning(encode(part)) for part in (model.entities, model.patterns, model.writes, model.transactions)]
+    text = json.dumps([model.name, parts], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _meaning(value: Any) -> Any:
+def meaning(value: Any) -> Any:
+    """Part of a model, encoded, without its statistics."""
     if isinstance(value, list):
-        return [_meaning(item) for item in value]
+        return [meaning(item) for item in value]
     if not isinstance(value, dict):
         return value
     kept = value
@@ -141,7 +142,7 @@ def _meaning(value: Any) -> Any:
             kept["optional"] = bool(kept["optional"] is not None)
         if value["$"] == "Type" and "values" in kept:
             kept["values"] = [name for name, _ in kept["values"]]
-    return {name: _meaning(item) for name, item in kept.items()}
+    return {name: meaning(item) for name, item in kept.items()}
 
 
 def encode(value: Any) -> Any:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator
 from os import PathLike
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from keyplan.engines import engine_for_url
-from keyplan.engines.base import Engine, Proc
+from keyplan.engines.base import AsyncPort, Engine, Holding, HoldingAsync, Port, Proc
 from keyplan.errors import DesignError, DesignMismatchError, StorageError
 from keyplan.model.load import load_model
 from keyplan.model.model import Model
@@ -17,6 +18,7 @@ from keyplan.plan.design import Design
 from keyplan.plan.lockfile import lock_text, locked_text, read_lock
 from keyplan.store.bulk.apply import all_lost, apply, inspect, is_same
 from keyplan.store.core import Clock, Core
+from keyplan.store.lease import Lease, LeasedAsyncPort, LeasedPort
 from keyplan.store.naming import name_of, naming
 from keyplan.store.pump import patient, run, run_async
 from keyplan.store.store import AsyncStore, Store
@@ -39,10 +41,15 @@ def open(
     """
     loaded, engine = _model(model), engine_for_url(url)
     _see_that_it_is_there(engine, url, create)
-    port = engine.connect(url, loaded, None)
+    port: Port = engine.connect(url, loaded, None)
     try:
+        begun = monotonic()
         with naming(port):
             found = run(patient(settled_design(loaded, engine, design, create, name_of(port))), port)
+        if engine.leases:
+            port = LeasedPort(port, Lease(engine, engine.upkeep(loaded, found), begun))
+        elif isinstance(port, Holding):
+            port.hold(engine.upkeep(loaded, found))
         return Store(Core(loaded, found, engine, clock, new_id), port)
     except BaseException:
         port.close()
@@ -85,11 +92,16 @@ class Opening:
     async def _open(self) -> AsyncStore:
         loaded, engine = _model(self._model), engine_for_url(self._url)
         _see_that_it_is_there(engine, self._url, self._create)
-        port = engine.connect_async(self._url, loaded, None)
+        port: AsyncPort = engine.connect_async(self._url, loaded, None)
         try:
+            begun = monotonic()
             with naming(port):
                 settling = settled_design(loaded, engine, self._design, self._create, name_of(port))
                 found = await run_async(patient(settling), port)
+            if engine.leases:
+                port = LeasedAsyncPort(port, Lease(engine, engine.upkeep(loaded, found), begun))
+            elif isinstance(port, HoldingAsync):
+                await port.hold(engine.upkeep(loaded, found))
             return AsyncStore(Core(loaded, found, engine, self._clock, self._new_id), port)
         except BaseException:
             await port.close()

@@ -165,6 +165,9 @@ def test_rows_that_go_after_an_apply_was_cut_off_are_not_counted(tmp_path: File)
     for step in steps:
         drive(step.run(), port)
     port.close()
+    with pytest.raises(DesignMismatchError, match="an 'apply' has not come to its end here"):
+        keyplan.open(before, url)
+    keyplan.apply(before, url)
     with keyplan.open(before, url) as store:
         store.forget(sensor=1, at=hour)
     keyplan.apply(after, url, design=design)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from keyplan.engines.base import Access, AsyncPort, Catalog, Change, Codec, Engine, Kind, Port, Proc
+from keyplan.engines.base import Access, AsyncPort, Catalog, Change, Codec, Engine, Kind, Port, Proc, Request
 from keyplan.model.model import Model
 from keyplan.model.write import Write
 from keyplan.plan.design import Design, Finding, Structure
@@ -15,6 +15,7 @@ from keyplan.plan.view import View
 
 if TYPE_CHECKING:
     from keyplan.engines.calibration import Calibration
+    from keyplan.engines.lease import Held
     from keyplan.engines.work import CostModel
 
 KINDS = {
@@ -28,6 +29,7 @@ class DynamoDBEngine(Engine):
     """The engine; modules are imported when they are needed, botocore at most at `connect`."""
 
     name = "dynamodb"
+    leases = True
     schemes = ("dynamodb",)
     extra = "dynamodb"
     kinds = KINDS
@@ -67,10 +69,20 @@ class DynamoDBEngine(Engine):
     def changes(self, model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]:
         from keyplan.engines.dynamodb.changes import changes
 
-        return changes(model, design, lock, found)
+        return changes(model, design, lock, self.upkeep(model, design), found)
 
     def absent(self, found: Catalog) -> str | None:
         return "there is no such table in this account and region" if found.found.get("table") is None else None
+
+    def look(self, upkeep: str) -> Proc[Held]:
+        from keyplan.engines.dynamodb.record import look
+
+        return look(upkeep)
+
+    def is_read(self, request: Request) -> bool:
+        from keyplan.engines.dynamodb.operations import is_read
+
+        return is_read(request)
 
     def connect(self, url: str, model: Model, design: Design | None) -> Port:
         from keyplan.engines.dynamodb.port import DynamoDBPort

@@ -136,16 +136,20 @@ def _signature(place: Place) -> list[object]:
     return [place.entity, place.index, keys, slots, [str(one) for one in place.view.where]]
 
 
-def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]:
+def changes(model: Model, design: Design, lock: str, upkeep: str, found: Catalog) -> tuple[Change, ...]:
     """The steps that make the table hold the design; none if it does already."""
     places = layout(model, design)
     wants = standings(model, design, places)
     table: Mapping[str, Any] | None = found.found["table"]
     if table is None:
         steps: list[Change] = [CreateTable(model, design, places)]
-        return (*steps, *([EnableExpiry()] if places.expires else []), _record(model, lock, places, wants, found))
+        return (
+            *steps,
+            *([EnableExpiry()] if places.expires else []),
+            _record(model, lock, upkeep, places, wants, found),
+        )
     moved = _check(model, places, wants, found)
-    record = _record(model, lock, places, wants, found, moved.fills)
+    record = _record(model, lock, upkeep, places, wants, found, moved.fills)
     types = {one["AttributeName"]: one["AttributeType"] for one in table.get("AttributeDefinitions", ())}
     there = {
         one["IndexName"]: one
@@ -159,7 +163,8 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
     check_names(wanted, others)
     steps = [LeaveIndex(name) for name in there if name in others]
     if moved.any or (found.design_hash is not None and wanted.keys() - fitting - own):
-        steps.append(Announce(lock, wanted, moved.meanwhile, found))
+        stops_reads = moved.takes_away or bool(there.keys() & wanted.keys() - fitting)
+        steps.append(Announce(lock, wanted, moved.meanwhile, found, stops_reads=stops_reads))
         record.announced = True
     mode = table.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
     if (mode == "PROVISIONED") != is_provisioned(design):
@@ -181,6 +186,7 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
 def _record(
     model: Model,
     lock: str,
+    upkeep: str,
     places: Layout,
     wants: Sequence[Standing],
     found: Catalog,
@@ -188,7 +194,7 @@ def _record(
 ) -> Record:
     about: dict[str, Any] = {"layout": {"S": signature(places)}, "rows": {"S": signature(places, rows=True)}}
     about |= recorded([index.name for index in places.global_indexes])
-    return Record(model, lock, about, wants, found, fills)
+    return Record(model, lock, upkeep, about, wants, found, fills)
 
 
 def _check(model: Model, places: Layout, wants: Sequence[Standing], found: Catalog) -> Moves:
@@ -213,7 +219,7 @@ def _check(model: Model, places: Layout, wants: Sequence[Standing], found: Catal
         return moves(model, about["standing"], wants)
     if about["layout"] != signature(places) and about.get("rows") != signature(places, rows=True):
         raise DesignMismatchError(f"the rows of the table are laid out for another design, and are not moved; {REMEDY}")
-    return replace(NOTHING, refills=about["layout"] != signature(places))
+    return replace(NOTHING, refills=about["layout"] != signature(places), takes_away=True)
 
 
 def _check_local(places: Layout, table: Mapping[str, Any]) -> None:

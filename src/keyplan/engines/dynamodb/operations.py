@@ -5,6 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+READS = frozenset(
+    (
+        "BatchGetItem",
+        "DescribeContinuousBackups",
+        "DescribeEndpoints",
+        "DescribeLimits",
+        "DescribeTable",
+        "DescribeTimeToLive",
+        "GetItem",
+        "ListTables",
+        "ListTagsOfResource",
+        "Query",
+        "Scan",
+        "TransactGetItems",
+    )
+)
+"""Operations that change nothing, so that a lost reply is no harm."""
+
 
 @dataclass(slots=True)
 class Request:
@@ -29,3 +47,8 @@ class Request:
         else:
             body["TableName"] = table
         return body
+
+
+def is_read(request: object) -> bool:
+    """Whether a request changes nothing."""
+    return isinstance(request, Request) and request.operation in READS

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from keyplan.engines.base import Reply, Round
 from keyplan.engines.dynamodb.credentials import parse_url, resolve
 from keyplan.engines.dynamodb.faults import ConditionError, FailedError, RefusedError
-from keyplan.engines.dynamodb.operations import Request
-from keyplan.engines.dynamodb.transport import READS, AsyncTransport, Call, Transport
+from keyplan.engines.dynamodb.operations import READS, Request
+from keyplan.engines.dynamodb.transport import AsyncTransport, Call, Transport
 from keyplan.engines.dynamodb.wire import LostReplyError
 from keyplan.engines.dynamodb.writes import BulkRequest, WriteRequest
 from keyplan.errors import EngineError, ThrottledError, UnavailableError, UncertainError

@@ -5,6 +5,9 @@ the table (`standing.py`), written by one transaction that refuses to overwrite 
 changes what is there, the first says to which design in `changing`, and `PLACES` has all that may be found meanwhile,
 so that the next `apply`, of this design or another, knows what to finish or to take away. One that has been overtaken
 by that of another design no longer finds its hash there, and stops.
+
+`HOLDS#0` says in a few bytes what open stores have to agree on, and whether the table is being changed, for them to
+look at (`engines/lease.py`).
 """
 
 from __future__ import annotations
@@ -13,20 +16,21 @@ import secrets
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from keyplan.engines.base import Catalog, Change, Proc
+from keyplan.engines.base import OTHER_DESIGN, UNFINISHED, Catalog, Change, Proc
 from keyplan.engines.dynamodb.faults import ConditionError
 from keyplan.engines.dynamodb.foreign import recorded
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.engines.dynamodb.standing import Standing, told
 from keyplan.engines.dynamodb.waiting import until_active
+from keyplan.engines.lease import Held
 from keyplan.errors import ConflictError
 from keyplan.model.model import Model
 from keyplan.plan.lockfile import design_hash
 
 PIECE = 350_000
 """Bytes of text per item, below the 400 KB that an item may have."""
-DESIGN, PLACES = "DESIGN", "PLACES"
+DESIGN, PLACES, HOLDS = "DESIGN", "PLACES", "HOLDS"
 _OTHER = "another process is applying a different design to this table; look at it again"
 
 
@@ -39,6 +43,7 @@ class Record(Change):
         self,
         model: Model,
         lock: str,
+        upkeep: str,
         about: dict[str, Any],
         places: Sequence[Standing],
         found: Catalog,
@@ -46,6 +51,7 @@ class Record(Change):
     ) -> None:
         self._model = model
         self._lock = lock
+        self._upkeep = upkeep
         self._about = about
         self._places = places
         self._found = found
@@ -63,7 +69,7 @@ class Record(Change):
         head["ConditionExpression"] = f"attribute_not_exists({PK}) OR {condition}"
         head["ExpressionAttributeNames"] = {"#hash": "hash"}
         head["ExpressionAttributeValues"] = values
-        yield from together([*items, *written_places(self._places, self._found)])
+        yield from together([*items, *written_places(self._places, self._found), _holds(self._upkeep)])
 
     def _as_seen(self, mine: str) -> tuple[str, dict[str, Any]]:
         """The record is as it was seen, or as we have made it since, or somebody has recorded the same design."""
@@ -81,8 +87,12 @@ class Announce(Change):
     """Has the record say that the table is being changed, until the design is recorded that it is changed to."""
 
     summary = "note in the record that the table is being changed, so that nobody opens it meanwhile"
+    announces = True
 
-    def __init__(self, lock: str, indexes: Collection[str], places: Sequence[Standing], found: Catalog) -> None:
+    def __init__(
+        self, lock: str, indexes: Collection[str], places: Sequence[Standing], found: Catalog, *, stops_reads: bool
+    ) -> None:
+        self._stops_reads = stops_reads
         self._mine = design_hash(lock)
         self._indexes = recorded(indexes)
         self._places = places
@@ -105,7 +115,40 @@ class Announce(Change):
             head["ExpressionAttributeValues"][":changing"] = had["changing"]
         if self._indexes:
             head["ExpressionAttributeValues"][":names"] = self._indexes["index_names"]
-        yield from together([{"Update": head}, *written_places(self._places, self._found)])
+        # One that was cut off may have begun to take away what stores read.
+        stops_reads = self._stops_reads or "changing" in had
+        holds = _changing(stops_reads)
+        yield from together([{"Update": head}, *written_places(self._places, self._found), holds])
+
+
+def _holds(upkeep: str) -> dict[str, Any]:
+    """What open stores have to agree on, as an item of a transaction."""
+    return {"Put": {"Item": {**record_key(HOLDS, 0), "upkeep": {"S": upkeep}}}}
+
+
+def _changing(stops_reads: bool) -> dict[str, Any]:
+    """That the table is being changed, as an item of a transaction."""
+    update = {
+        "Key": record_key(HOLDS, 0),
+        "UpdateExpression": "SET stops_reads = :reads",
+        "ExpressionAttributeValues": {":reads": {"BOOL": stops_reads}},
+    }
+    return {"Update": update}
+
+
+def look(upkeep: str) -> Proc[Held]:
+    """What the record says to a store that keeps this up."""
+    (reply,) = yield [Request("GetItem", {"Key": record_key(HOLDS, 0), "ConsistentRead": True})]
+    if isinstance(reply, Exception):
+        raise reply
+    found = reply.get("Item")
+    if found is None:
+        return Held()  # recorded by an earlier version, and nobody has changed it since
+    if found.get("upkeep", {"S": upkeep})["S"] != upkeep:
+        return Held(stop=OTHER_DESIGN)
+    if "stops_reads" not in found:
+        return Held()
+    return Held(stop=UNFINISHED) if found["stops_reads"]["BOOL"] else Held(stop_writes=UNFINISHED)
 
 
 def still_mine(lock: str) -> dict[str, Any]:

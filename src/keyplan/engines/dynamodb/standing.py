@@ -129,6 +129,8 @@ class Moves:
     """Whether items have to get other keys of index entries."""
     meanwhile: tuple[Standing, ...]
     """What has to be taken into account until all is done: everything that may stand there."""
+    takes_away: bool = False
+    """Whether anything goes that the design on record reads."""
 
     @property
     def any(self) -> bool:
@@ -188,6 +190,7 @@ def moves(model: Model, there: Sequence[Standing], wanted: Sequence[Standing]) -
         tuple(lost),
         refills,
         (*kept, *gone_homes, *same, *others, *entering),
+        bool(others or gone_homes or strips),
     )
 
 

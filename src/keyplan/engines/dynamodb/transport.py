@@ -19,6 +19,7 @@ from typing import Any
 
 from keyplan.engines.dynamodb.credentials import Access
 from keyplan.engines.dynamodb.faults import ClockError, translate
+from keyplan.engines.dynamodb.operations import READS
 from keyplan.engines.dynamodb.signing import Signer
 from keyplan.engines.dynamodb.wire import (
     AsyncConnection,
@@ -29,24 +30,6 @@ from keyplan.engines.dynamodb.wire import (
     NotSentError,
 )
 from keyplan.errors import EngineError, UnavailableError, UncertainError
-
-READS = frozenset(
-    (
-        "BatchGetItem",
-        "DescribeContinuousBackups",
-        "DescribeEndpoints",
-        "DescribeLimits",
-        "DescribeTable",
-        "DescribeTimeToLive",
-        "GetItem",
-        "ListTables",
-        "ListTagsOfResource",
-        "Query",
-        "Scan",
-        "TransactGetItems",
-    )
-)
-"""Operations that change nothing, so that a lost reply is no harm."""
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 Body = dict[str, Any]

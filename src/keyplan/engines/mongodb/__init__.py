@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from keyplan.engines.base import Access, AsyncPort, Catalog, Change, Codec, Engine, Kind, Port, Proc
+from keyplan.engines.base import Access, AsyncPort, Catalog, Change, Codec, Engine, Kind, Port, Proc, Request
 from keyplan.model.model import Model
 from keyplan.model.write import Write
 from keyplan.plan.design import Design, Structure
@@ -14,6 +14,7 @@ from keyplan.plan.view import View
 
 if TYPE_CHECKING:
     from keyplan.engines.calibration import Calibration
+    from keyplan.engines.lease import Held
     from keyplan.engines.work import CostModel
 
 KINDS = {
@@ -47,6 +48,7 @@ class MongoEngine(Engine):
     extra = "mongodb"
     kinds = KINDS
     formats = ("json-schema", "mongosh", "pipelines")
+    leases = True
 
     def costs(self, model: Model) -> CostModel:
         from keyplan.engines.mongodb.cost import cost_model
@@ -76,12 +78,22 @@ class MongoEngine(Engine):
     def changes(self, model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]:
         from keyplan.engines.mongodb.changes import changes
 
-        return changes(model, design, lock, found)
+        return changes(model, design, lock, self.upkeep(model, design), found)
 
     def lost(self, found: Catalog) -> str | None:
         from keyplan.engines.mongodb.changes import lost
 
         return lost(found)
+
+    def look(self, upkeep: str) -> Proc[Held]:
+        from keyplan.engines.mongodb.changes import look
+
+        return look(upkeep)
+
+    def is_read(self, request: Request) -> bool:
+        from keyplan.engines.mongodb.operations import is_read
+
+        return is_read(request)
 
     def connect(self, url: str, model: Model, design: Design | None) -> Port:
         from keyplan.engines.mongodb.port import MongoPort

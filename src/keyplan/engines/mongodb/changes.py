@@ -2,10 +2,11 @@
 
 The design is recorded in the collection `keyplan_design`, and with it which collections are ours. MongoDB changes
 schemas one command at a time, so every step can be repeated, and the record comes last: an apply that was cut off is
-done again from the start. What only the design before it reads goes behind the record. Collections that have to be
-filled are noted before, and with them which design this is for, so that two processes with different designs do not
-overwrite each other; one that will hold other documents under the same name is noted as such, and nobody opens the
-database until a design is recorded.
+done again from the start. What only the design before it reads goes behind the record. That collections have to be
+filled, or will go, is noted before, and with it which design this is for, so that two processes with different designs
+do not overwrite each other, and nobody opens the database, or goes on writing to it, until a design is recorded
+(`engines/lease.py`); a collection that will hold other documents under the same name is noted as such, and the database
+is not read either.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keyplan.engines.base import GONE, LEFT_OUT, UNFINISHED, Catalog, Change, Proc, Reply
+from keyplan.engines.base import GONE, LEFT_OUT, OTHER_DESIGN, UNFINISHED, Catalog, Change, Proc, Reply
+from keyplan.engines.lease import Held, until_noticed
 from keyplan.engines.mongodb.layout import RECORD_COLLECTION, Index, Place, layout
 from keyplan.engines.mongodb.operations import Command
 from keyplan.engines.mongodb.schema import expiry_index, lost_values, stored_type, validator
@@ -71,8 +73,31 @@ def inspect(model: Model, design: Design) -> Proc[Catalog]:
         "recorded": bool(record),
         "changing": record.get("changing"),
     }
-    unsettled = record.get(_UNSETTLED) or any(one.get(_UNSETTLED) for one in about["ours"].values())
-    return Catalog(record.get("hash"), record.get("lock"), about, UNFINISHED if unsettled else "")
+    unfinished = record.get("changing") or _is_unsettled(record)
+    return Catalog(record.get("hash"), record.get("lock"), about, UNFINISHED if unfinished else "")
+
+
+def _is_unsettled(record: Document) -> bool:
+    """Whether what the design on record reads is no longer there as it was."""
+    return bool(record.get(_UNSETTLED)) or any(one.get(_UNSETTLED) for one in record.get("collections", {}).values())
+
+
+def look(upkeep: str) -> Proc[Held]:
+    """What the record says to a store that keeps this up."""
+    body = {
+        "find": RECORD_COLLECTION,
+        "filter": {"_id": "design"},
+        "projection": {"lock": 0},
+        "limit": 1,
+        "readConcern": {"level": "majority"},
+    }
+    (found,) = yield [Command(body)]
+    record: Document = next(iter(_checked(found)["cursor"]["firstBatch"]), {})
+    if not record or record.get("upkeep", upkeep) != upkeep:
+        return Held(stop=OTHER_DESIGN)
+    if _is_unsettled(record):
+        return Held(stop=UNFINISHED)
+    return Held(stop_writes=UNFINISHED if record.get("changing") else "")
 
 
 def _checked(reply: Reply) -> Any:
@@ -106,7 +131,7 @@ def signature(place: Place) -> str:
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
 
 
-def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]:
+def changes(model: Model, design: Design, lock: str, upkeep: str, found: Catalog) -> tuple[Change, ...]:
     """The steps that make the database hold the design; none if it does already."""
     places = layout(model, design)
     about = found.found
@@ -121,7 +146,7 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
     for name, place in wanted.items():
         _check_collection(name, place, about)
     kept = {name: {"home": _is_home(design, place), "layout": signature(place)} for name, place in wanted.items()}
-    record = Record(model, lock, kept, found)
+    record = Record(model, lock, upkeep, kept, found)
     for name in ours:
         if name in there and name not in wanted:
             home = bool(ours[name].get("home")) and not about["empty"].get(name, False)
@@ -322,6 +347,8 @@ class DropIndex(Change):
 class DropCollection(Change):
     """A collection that the design no longer has; it goes behind the record, since the design before it reads it."""
 
+    takes_away = True
+
     def __init__(self, name: str, record: Record, *, home: bool) -> None:
         what = "with all its rows" if home else "whose rows can be made again"
         self.summary = f"drop the collection {name}, {what}"
@@ -341,10 +368,10 @@ class Record(Change):
 
     summary = f"record the design in {RECORD_COLLECTION}"
 
-    def __init__(self, model: Model, lock: str, collections: Document, found: Catalog) -> None:
+    def __init__(self, model: Model, lock: str, upkeep: str, collections: Document, found: Catalog) -> None:
         self._found = found
         self._collections = collections
-        self._body = {"model": model.name, "hash": design_hash(lock), "lock": lock}
+        self._body = {"model": model.name, "hash": design_hash(lock), "lock": lock, "upkeep": upkeep}
         self._before: list[Any] = [found.found["changing"], self._body["hash"]]
         """For which design the record may say that something is being filled."""
         self.drops: list[str] = []
@@ -354,7 +381,7 @@ class Record(Change):
         """The collections, by view."""
 
     def unsettle(self, views: Sequence[str]) -> Proc[None]:
-        if views:
+        if self._found.design_hash is not None:
             yield from self._note({f"collections.{self.names[view]}.{_UNSETTLED}": True for view in views})
 
     def unsettle_all(self) -> Proc[None]:
@@ -374,6 +401,8 @@ class Record(Change):
 
     def run(self) -> Proc[None]:
         yield from self._write({**{name: self._found.found["ours"][name] for name in self.drops}, **self._collections})
+        if self.drops:
+            yield from until_noticed(self.told)  # some may have looked before, and read what they had
         drops = [Command({"drop": name, "writeConcern": _MAJORITY}, (_MISSING_COLLECTION,)) for name in self.drops]
         for command in (*self.behind, *drops):
             (reply,) = yield [command]

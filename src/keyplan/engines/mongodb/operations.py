@@ -58,3 +58,10 @@ class Together:
 
     bodies: list[Document]
     concern: int | str
+
+
+def is_read(request: object) -> bool:
+    """Whether a request changes nothing."""
+    if isinstance(request, Command):
+        return next(iter(request.body), "") in ("find", "listCollections", "listIndexes")
+    return isinstance(request, Find | More)

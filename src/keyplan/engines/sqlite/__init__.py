@@ -60,7 +60,7 @@ class SqliteEngine(Engine):
     def changes(self, model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]:
         from keyplan.engines.sqlite.changes import changes
 
-        return changes(model, design, lock, found)
+        return changes(model, design, lock, self.upkeep(model, design), found)
 
     def lost(self, found: Catalog) -> str | None:
         from keyplan.engines.sqlite.changes import lost

@@ -3,8 +3,9 @@
 The design that a file holds is recorded in the table `keyplan_design`, and with it which tables are ours. SQLite
 changes schemas inside transactions, so all steps are sent together with the record, by the last one: a crash leaves the
 file as it was. Only tables that come to a file with rows are made before it, and noted as ours, since they have to be
-filled before the design is recorded: whoever applies a design next finds them. A table that will hold other rows under
-the same name is noted as `null` before it is filled: nobody opens the file until a design is recorded. Statements say
+filled before the design is recorded: whoever applies a design next finds them. That tables are about to be filled is
+noted first, so that nobody opens the file, or goes on writing to it, until a design is recorded (`guard.py`); a table
+that will hold other rows under the same name is noted as `null`, and the file is not read either. Statements say
 IF [NOT] EXISTS, and the record is compared first, so that two processes that apply the same design at once both
 succeed, and of two that fill tables one is refused.
 """
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keyplan.engines.base import GONE, LEFT_OUT, UNFINISHED, Catalog, Change, Proc, Reply
+from keyplan.engines.sqlite.guard import CHANGING, TICK, UPKEEP
 from keyplan.engines.sqlite.layout import Table, index_ddl, layout, table_ddl
 from keyplan.engines.sqlite.pack import DESIGN_TABLE
 from keyplan.engines.sqlite.sql import quote
@@ -61,13 +63,15 @@ def inspect(model: Model, design: Design) -> Proc[Catalog]:
         raise DesignMismatchError(
             f"the record of the design in '{DESIGN_TABLE}' is damaged; restore the file from a backup, or name another"
         ) from None
+    changing = tables_of_ours.pop(CHANGING, None)
+    tables_of_ours.pop(UPKEEP, None)
     found |= {"ours": tables_of_ours, "noted": ours, "model": name}
     wanted = {table.name for table in layout(model, design).tables.values()}
     going = [name for name, home in tables_of_ours.items() if home and name in tables and wanted and name not in wanted]
     for each in going:
         some = _rows((yield [(f"SELECT 1 FROM {quote(each)} LIMIT 1", ())])[0])
         found["empty"] |= set() if some else {each}
-    return Catalog(recorded_hash, lock, found, UNFINISHED if None in tables_of_ours.values() else "")
+    return Catalog(recorded_hash, lock, found, UNFINISHED if changing or None in tables_of_ours.values() else "")
 
 
 def _rows(reply: Reply) -> Any:
@@ -76,7 +80,7 @@ def _rows(reply: Reply) -> Any:
     return reply
 
 
-def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]:
+def changes(model: Model, design: Design, lock: str, upkeep: str, found: Catalog) -> tuple[Change, ...]:
     """The steps that make the file hold the design; none if it does already."""
     places = layout(model, design)
     wanted = {table.name: table for table in places.tables.values()}
@@ -93,7 +97,7 @@ def changes(model: Model, design: Design, lock: str, found: Catalog) -> tuple[Ch
     for name in wanted:
         _check_table(known.get(name.lower()), wanted[name], ours, there)
     _check_names([*wanted, *indexes], found, ours)
-    batch = _Batch(found, model, lock, {name: _is_home(design, table) for name, table in wanted.items()})
+    batch = _Batch(found, model, lock, upkeep, {name: _is_home(design, table) for name, table in wanted.items()})
     steps: list[SqliteChange] = []
     for name, (table, text) in there_indexes.items():
         if table in ours and (name not in indexes or text != index_ddl(indexes[name])) and text is not None:
@@ -174,6 +178,7 @@ class _Batch:
     found: Catalog
     model: Model
     lock: str
+    upkeep: str
     tables: dict[str, bool]
     statements: dict[str, None] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)
@@ -230,14 +235,14 @@ class _Record(Change):
         self._names = names
 
     def unsettle(self, views: Sequence[str]) -> Proc[None]:
-        if views:
-            yield from _note(self._batch, {self._names[view]: None for view in views})
+        about = {CHANGING: design_hash(self._batch.lock), **{self._names[view]: None for view in views}}
+        yield from _note(self._batch, about, _TICK)
 
     def run(self) -> Proc[None]:
         batch = self._batch
         found = batch.found
         kept = {name: home for name, home in found.found["ours"].items() if name not in batch.dropped}
-        tables = json.dumps({**kept, **batch.tables}, sort_keys=True)
+        tables = json.dumps({**kept, **batch.tables, UPKEEP: batch.upkeep}, sort_keys=True)
         steps = [_step(_RECORD_DDL)]
         mine = design_hash(batch.lock)
         if found.design_hash is None:
@@ -246,14 +251,14 @@ class _Record(Change):
             seen = (found.design_hash, batch.noted or found.found["noted"])
             faster = "" if mine == found.design_hash else mine  # somebody who applies the same design
             same = f"SELECT 1 FROM {DESIGN_TABLE} WHERE (hash = ? AND tables = ?) OR hash = ?"
-            steps.append(_step(same, (*seen, faster), FOUND))
+            steps += [_step(same, (*seen, faster), FOUND), *_TICK]
         steps += [_step(text) for text in batch.statements]
         record = f"INSERT OR REPLACE INTO {DESIGN_TABLE} (only, model, hash, lock, tables) VALUES (1, ?, ?, ?, ?)"
         steps.append(_step(record, (batch.model.name, mine, batch.lock, tables)))
         _rows((yield [_Script(steps, (), ())])[0])
 
 
-def _note(batch: _Batch, tables: Mapping[str, bool | None], steps: Sequence[Step] = ()) -> Proc[None]:
+def _note(batch: _Batch, tables: Mapping[str, bool | str | None], steps: Sequence[Step] = ()) -> Proc[None]:
     """Has the record say more of tables, together with other steps, if nobody has written it since we looked."""
     seen = batch.noted or batch.found.found["noted"]
     told = json.dumps({**json.loads(seen), **tables}, sort_keys=True)
@@ -265,6 +270,9 @@ def _note(batch: _Batch, tables: Mapping[str, bool | None], steps: Sequence[Step
 
 def _step(text: str, values: tuple[Any, ...] = (), check: int = NOTHING) -> Step:
     return Step(text, values, check, 0, False)
+
+
+_TICK = [_step(text) for text in TICK]
 
 
 class _Script(WriteRequest):

@@ -28,6 +28,8 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, unquote
 
 from keyplan.engines.base import Pause, Reply, Request, Round
+from keyplan.engines.sqlite.guard import RECORD
+from keyplan.engines.sqlite.guard import refusal as reason_against
 from keyplan.engines.sqlite.limits import LEAST_VERSION
 from keyplan.engines.sqlite.pack import DESIGN_TABLE
 from keyplan.engines.sqlite.statements import CHANGED, FOUND, NOTHING
@@ -36,6 +38,7 @@ from keyplan.engines.sqlite.writes import BulkRequest, Step, WriteRequest, refus
 from keyplan.errors import (
     AccessError,
     ArgumentError,
+    DesignMismatchError,
     EngineError,
     KeyplanError,
     StorageError,
@@ -140,9 +143,17 @@ class SqlitePort:
         self._lock = threading.RLock()
         self._open: list[sqlite3.Connection] = []
         self._closed = False
+        self._holds = ""
         self._local: Any = _Shared() if self._memory else threading.local()
         self._local.cursor = self._connect()
         _ports.add(self)
+
+    def hold(self, upkeep: str) -> None:
+        """From now on, requests are refused if another design is on record (`guard.py`). What is in memory cannot be
+        reached by others."""
+        if not self._memory:
+            self._holds = upkeep
+            self._local.guard = Guard(self._local.cursor.connection, upkeep)
 
     def send(self, round: Round) -> Sequence[Reply]:
         if self._memory:
@@ -166,8 +177,18 @@ class SqlitePort:
                 else:
                     replies.append(self._write(cursor, request))
             except (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeError) as error:
-                replies.append(self._translated(error))
+                replies.append(
+                    self._guarded(cursor, request) if _code(error) == sqlite3.SQLITE_AUTH else self._translated(error)
+                )
         return replies
+
+    def _guarded(self, cursor: sqlite3.Cursor, request: Request) -> Reply:
+        """A request whose statements the guard has refused: done behind a look at the record, in one transaction."""
+        reading = request.__class__ is tuple
+        try:
+            return self._transaction(cursor, lambda: self._within(cursor, request), reading=reading, looks=True)
+        except (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeError) as error:
+            return self._translated(error)
 
     def close(self) -> None:
         """Closes every thread's connection; calls that come later get an error."""
@@ -182,15 +203,25 @@ class SqlitePort:
         if isinstance(request, WriteRequest):
             if request.is_single:
                 return self._steps(cursor, request)
-            return self._transaction(cursor, lambda: self._all(cursor, request))
+            # What goes on behind the steps is not begun twice.
+            return self._transaction(cursor, lambda: self._all(cursor, request), looks=request.then is not None)
         if isinstance(request, BulkRequest):
             return self._transaction(cursor, lambda: self._bulk(cursor, request))
         raise TypeError(f"not a request for sqlite: {request!r}")
 
-    def _transaction(self, cursor: sqlite3.Cursor, work: Callable[[], Reply]) -> Reply:
-        cursor.execute("BEGIN IMMEDIATE")
+    def _transaction(
+        self, cursor: sqlite3.Cursor, work: Callable[[], Reply], *, reading: bool = False, looks: bool = False
+    ) -> Reply:
+        guard: Guard | None = self._local.guard if looks and self._holds else None
+        cursor.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
         try:
-            reply = work()
+            reply: Reply = None
+            if guard is not None:
+                guard.is_open = True
+                why = guard.look(cursor, writing=not reading)
+                reply = DesignMismatchError(f"{self.where}: {why}") if why else None
+            if reply is None:
+                reply = work()
             if isinstance(reply, Exception):
                 cursor.execute("ROLLBACK")
             else:
@@ -200,6 +231,9 @@ class SqlitePort:
             if cursor.connection.in_transaction:
                 cursor.execute("ROLLBACK")
             raise
+        finally:
+            if guard is not None:
+                guard.is_open = False
         return reply
 
     def _all(self, cursor: sqlite3.Cursor, request: WriteRequest) -> Reply:
@@ -226,6 +260,8 @@ class SqlitePort:
         """The reply to a read or a write that is part of another write."""
         if request.__class__ is tuple:
             return cursor.execute(request[0], request[1]).fetchall()
+        if isinstance(request, BulkRequest):
+            return self._bulk(cursor, request)
         return self._bulk(cursor, request) or self._steps(cursor, request)
 
     def _steps(self, cursor: sqlite3.Cursor, request: WriteRequest) -> Reply:
@@ -291,6 +327,8 @@ class SqlitePort:
             if connection is not None:
                 connection.close()
             raise self._translated(error) from error
+        if self._holds:
+            self._local.guard = Guard(connection, self._holds)
         with self._lock:
             self._open.append(connection)
         return connection.cursor()
@@ -319,6 +357,34 @@ def _values(steps: Iterable[Step], begun: list[Step]) -> Iterator[tuple[Any, ...
     for step in steps:
         begun[:] = [step]
         yield step.values
+
+
+_ASKS = frozenset(
+    (
+        sqlite3.SQLITE_DELETE,
+        sqlite3.SQLITE_INSERT,
+        sqlite3.SQLITE_READ,
+        sqlite3.SQLITE_SELECT,
+        sqlite3.SQLITE_UPDATE,
+    )
+)
+
+
+class Guard:
+    """Stands before one connection of a store (`guard.py`); `is_open` behind a look at the record, until its
+    transaction ends."""
+
+    def __init__(self, connection: sqlite3.Connection, upkeep: str) -> None:
+        self.is_open = False
+        self._upkeep = upkeep
+        connection.set_authorizer(self._asked)
+
+    def _asked(self, action: int, *_: object) -> int:
+        return sqlite3.SQLITE_DENY if action in _ASKS and not self.is_open else sqlite3.SQLITE_OK
+
+    def look(self, cursor: sqlite3.Cursor, *, writing: bool) -> str:
+        """Why the file must not be read or written, if that is so."""
+        return reason_against(cursor.execute(RECORD).fetchall(), self._upkeep, writing=writing)
 
 
 class _Shared:
@@ -403,6 +469,10 @@ class SqliteAsyncPort:
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="keyplan-sqlite")
         self._port = SqlitePort(url)
         self.where = self._port.where
+
+    async def hold(self, upkeep: str) -> None:
+        """As above."""
+        await self.call(lambda port: port.hold(upkeep))
 
     async def send(self, round: Round) -> Sequence[Reply]:
         return await self.call(lambda port: port.send(round))

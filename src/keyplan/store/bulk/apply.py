@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from keyplan.engines.base import Catalog, Change, Engine, Proc
+from keyplan.engines.lease import until_noticed
 from keyplan.errors import DesignMismatchError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design, Objective
 from keyplan.plan.lockfile import design_hash, lock_text
-from keyplan.store.bulk.fill import Fill, unfilled
+from keyplan.store.bulk.fill import Fill, Notice, unfilled
 
 Progress = Callable[[str], None]
 
@@ -62,10 +62,12 @@ def _difference(model: Model, engine: Engine, design: Design, catalog: Catalog, 
     last = changes[-1]
     new = unfilled(design, catalog.lock) if last.fills is None else dict.fromkeys(last.fills, False)
     views = dict.fromkeys((*last.doubted, *new))
-    if not views:
-        return Difference(catalog, changes)
-    note = partial(last.unsettle, [name for name, replaces in new.items() if replaces])
-    return Difference(catalog, (*changes[:-1], Fill(model, engine, design, views, note), last))
+    steps: list[Change] = [*changes]
+    if views:
+        steps.insert(-1, Fill(model, engine, design, views))
+    if (views or any(one.takes_away for one in changes)) and not any(one.announces for one in changes):
+        steps.insert(0, Notice(last, [name for name, replaces in new.items() if replaces]))
+    return Difference(catalog, steps)
 
 
 def apply(
@@ -89,6 +91,8 @@ def apply(
             progress(change.summary)
             change.hears = progress
         yield from change.run()
+        if change.announces and engine.leases:
+            yield from until_noticed(progress or (lambda told: None))
     return found
 
 

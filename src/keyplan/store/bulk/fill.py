@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from keyplan.engines.base import Change, Engine, Proc
@@ -12,25 +12,34 @@ from keyplan.plan.design import Design
 from keyplan.plan.lockfile import read_lock
 from keyplan.plan.view import View
 
-Noting = Callable[[], Proc[None]]
+
+class Notice(Change):
+    """Comes first: has the record say that something will no longer be as the design there has it."""
+
+    summary = "note in the record that the database is being changed, so that nobody opens it meanwhile"
+    announces = True
+
+    def __init__(self, last: Change, views: Sequence[str]) -> None:
+        """`last` records the design; `views` are those whose structures have others on record."""
+        self._last, self._of = last, views
+
+    def run(self) -> Proc[None]:
+        yield from self._last.unsettle(self._of)
 
 
 class Fill(Change):
     """Writes the entries of new views; the homes, which are right, say which these are."""
 
-    def __init__(self, model: Model, engine: Engine, design: Design, views: Iterable[str], note: Noting) -> None:
-        """`note` comes first: it tells that something is no longer as the design on record has it."""
+    def __init__(self, model: Model, engine: Engine, design: Design, views: Iterable[str]) -> None:
         self._views = frozenset(views)
         named = ", ".join(f"'{name}'" for name in views)
         self.summary = f"fill {named} from the rows that are there; until then, patterns answer in part"
         self._model, self._engine, self._design = model, engine, design
-        self._note = note
 
     def run(self) -> Proc[None]:
         from keyplan.store.bulk.verify import fill
         from keyplan.store.core import Core  # here, since what verifies a database also asks how it differs
 
-        yield from self._note()
         core = Core(self._model, self._design, self._engine)
         yield from fill(core, self._views, lambda rows: self.told(f"{self.summary}: {rows:,} rows"))
 

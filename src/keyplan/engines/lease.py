@@ -1,0 +1,37 @@
+"""How stores and `apply` keep out of each other's way on servers where testing the design in every write costs money
+or time.
+
+A store looks at the record of the design when it is opened, and believes what it has seen for `TERM` seconds; then it
+looks again, before it sends the next request. Whoever applies a design that changes what open stores use says so in the
+record, waits for `TERM` and `GRACE`, and only then changes anything. So no request of the old design is sent when
+the new one is being made. `GRACE` is for requests that were on their way, and for what a port repeats by itself; a
+process that stands still for longer between looking and sending is not covered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from keyplan.engines.base import Pause, Proc
+
+TERM = 20.0
+GRACE = 40.0
+_STEP = 5.0
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the record says to a store: why it must not go on, or must not write; empty where it may."""
+
+    stop: str = ""
+    stop_writes: str = ""
+
+
+def until_noticed(told: Callable[[str], None]) -> Proc[None]:
+    """Waits until every open store has looked at the record."""
+    left = TERM + GRACE
+    while left > 0:
+        told(f"waiting {left:.0f} s until every open store has noticed")
+        yield Pause(min(left, _STEP))
+        left -= _STEP
