@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from keyplan.engines import BUILTIN, lease
+from keyplan.store.reading import spans
 from tests.engines.harness import Harness, harness_for
 
 ROOT = Path(__file__).parent
@@ -113,6 +114,14 @@ def quick_leases() -> Iterator[None]:
     lease.TERM, lease.GRACE = 3600.0, -3600.0
     yield
     lease.TERM, lease.GRACE = kept
+
+
+@pytest.fixture(autouse=True, scope="session")
+def patience() -> Iterator[None]:
+    """Generated ranges are of centuries, and nobody waits for a million requests."""
+    kept, spans.MOST_BUCKETS = spans.MOST_BUCKETS, 10_000
+    yield
+    spans.MOST_BUCKETS = kept
 
 
 EACH_ENGINE = [pytest.param(name, marks=getattr(pytest.mark, name)) for name in BUILTIN]

@@ -17,7 +17,6 @@ import keyplan
 from keyplan.engines.mongodb import cost
 from keyplan.engines.work import Cost
 from keyplan.errors import UnsupportedError
-from keyplan.store.reading.spans import MOST_BUCKETS
 from tests.conformance.test_generated import PHASES, difference, plan_of, run, statistics
 from tests.engines.harness import Harness
 from tests.engines.mongodb.packing import DESIGNS, packed_design
@@ -43,7 +42,7 @@ def test_packed_rows_answer_as_the_reference(mongodb: Harness, extras: str, prog
             try:
                 return getattr(store, name)(**arguments, **({} if cursor is None else {"cursor": cursor}))
             except UnsupportedError as error:
-                if str(MOST_BUCKETS) not in str(error):
+                if "ask for less at once" not in str(error):
                     raise
                 reject()  # a range of centuries over a view in small time buckets
 

@@ -38,6 +38,17 @@ writes:
   shift: { update: Entry, where: "number = :number", set: { at: ":at" } }
   drop: { delete: Entry, where: "number = :number" }
 """)
+RANGES = parse_model("""
+keyplan: 1
+name: ranges
+entities:
+  Entry: { fields: { number: "int, key", at: timestamp, level: int } }
+patterns:
+  between: { find: Entry, where: "at between :start and :end", order: at desc, page: 3 }
+  grave_between: { find: Entry, where: "at between :start and :end and level > 2", order: at, page: 3 }
+  worst: { find: Entry, where: "at between :start and :end", order: [level desc, at desc], limit: 4 }
+  how_many: { count: Entry, where: "at between :start and :end" }
+""")
 START = datetime(2020, 1, 1, tzinfo=UTC)
 MOMENTS = st.integers(0, 40 * 365).map(lambda days: START + timedelta(days=days, hours=days % 24))
 ENTRIES = st.lists(st.tuples(MOMENTS, st.integers(0, 5)), max_size=25)
@@ -140,6 +151,43 @@ def test_a_walk_stops_when_the_page_is_full() -> None:
     page = store.between(start=START, end=START + timedelta(days=365 * 40))
     assert [row["number"] for row in page.rows] == [39, 38, 37]
     assert len(seen) <= 6 * 3  # a few years of three shards each, not all forty
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@settings(max_examples=40, deadline=None)
+@given(entries=ENTRIES, start=MOMENTS, end=MOMENTS, window=st.integers(1, 20))
+def test_ranges_over_many_buckets_are_read_in_pieces(
+    packed: bool, entries: list[tuple[datetime, int]], start: datetime, end: datetime, window: int
+) -> None:
+    """Without a directory, every bucket of a range is looked into, some of them at a time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spans, "WINDOW", window)
+        store = memory_store(RANGES, Extras(buckets="year", packed=packed))
+        store.load(
+            ("Entry", {"number": number, "at": at, "level": level}) for number, (at, level) in enumerate(entries)
+        )
+        rows = [{"number": number, "at": at, "level": level} for number, (at, level) in enumerate(entries)]
+        up = sorted((row for row in rows if start <= row["at"] <= end), key=lambda row: (row["at"], row["number"]))
+        most = counted_rounds(store)
+        assert pages(store, "between", start=start, end=end) == up[::-1]
+        assert pages(store, "grave_between", start=start, end=end) == [row for row in up if row["level"] > 2]
+        worst = sorted(up, key=lambda row: (row["level"], row["at"], row["number"]), reverse=True)
+        assert store.worst(start=start, end=end) == worst[:4]
+        assert store.how_many(start=start, end=end) == len(up)
+        assert max(most, default=0) <= 3 * window
+
+
+def counted_rounds(store: Store) -> list[int]:
+    """How many spans each round of a store asks for, from now on."""
+    port = store._port
+    send, seen = port.send, []
+
+    def noted(round: Any) -> Any:
+        seen.append(sum(len(request.spans) for request in round if isinstance(request, Read)))
+        return send(round)
+
+    store._port.send = noted  # type: ignore[method-assign]
+    return seen
 
 
 def test_a_range_over_too_many_buckets_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,11 +109,32 @@ class SearchNode:
         limit: int | None = None,
     ) -> Proc[list[list[Row]]]:
         """The rows for each outer row, their embedded children as they are wanted."""
-        lists = yield from self.found(call, outers, after, limit)
+        if self.spans.ranged is not None and any(self.spans.is_wide(call, outer) for outer in outers):
+            lists = []
+            for number, outer in enumerate(outers):
+                lists.append((yield from self.wide(call, outer, after[number] if after is not None else None, limit)))
+        else:
+            lists = yield from self.found(call, outers, after, limit)
         for role, order, most in self.families:
             for row in chain.from_iterable(lists):
                 row[role] = sort_rows(row[role], order)[:most]
         return lists
+
+    def wide(
+        self, call: Call, outer: Mapping[str, Any], position: Position | None, limit: int | None
+    ) -> Proc[list[Row]]:
+        """The rows of a range over very many time buckets, some of these at a time; never more rows than are wanted."""
+        rows: list[Row] = []
+        sorts = bool(self.order) and not self.spans.in_order
+        for some in self.spans.windows(call, outer, position):
+            left = limit if limit is None or sorts else limit - len(rows)
+            (found,) = yield from self.found(call, [outer], [position], left, some)
+            rows += found
+            if sorts:
+                rows = sort_rows(rows, self.order)[:limit]
+            elif limit is not None and len(rows) >= limit:
+                break
+        return rows
 
     def found(
         self,
@@ -121,9 +142,11 @@ class SearchNode:
         outers: Sequence[Mapping[str, Any]],
         after: Sequence[Position | None] | None,
         limit: int | None,
+        among: Sequence[Any] | None = None,
     ) -> Proc[list[list[Row]]]:
+        """The same without the children; `among` as for spans."""
         if len(outers) == 1 and not self.drops and not self.repeats:
-            spans = self.spans.spans(call, outers[0])
+            spans = self.spans.spans(call, outers[0], among)
             if len(spans) == 1:
                 return (yield from self.plain(call, spans[0], after[0] if after is not None else None, limit))
         if after is not None and not any(after):
@@ -134,7 +157,7 @@ class SearchNode:
         owners: list[int] = []
         for number, outer in enumerate(outers):
             position = after[number] if after is not None else None
-            for span in self.spans.spans(call, outer):
+            for span in self.spans.spans(call, outer, among):
                 left = self.spans.resume(span, self.order, position) if position is not None else span
                 if left is not None:
                     spans.append(left)

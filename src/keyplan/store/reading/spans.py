@@ -7,9 +7,10 @@ is stored descending, `low` holds the greater value.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from itertools import product
 from random import randrange
 from typing import Any
@@ -27,9 +28,12 @@ from keyplan.plan.view import COPIES
 from keyplan.store.reading.filter import Call, Wanted, compile_operands
 from keyplan.store.reading.keys import Key, KeyPart
 from keyplan.store.reading.order import Position
+from keyplan.store.reading.time_buckets import buckets_between, shifted
 
-MOST_BUCKETS = 10_000
-"""Buckets that one range may run over."""
+MOST_BUCKETS = 1_000_000
+"""Buckets that one range may run over: hours of a century, minutes of two years. Each is a request, empty or not."""
+WINDOW = 1_000
+"""So many of them are read at a time."""
 TIMES = ("minute", "hour", "day", "week", "month", "year")
 
 Values = Callable[[Call, Mapping[str, Any]], Sequence[Any]]
@@ -72,11 +76,13 @@ class Spans:
         self.range: Callable[[Call, Mapping[str, Any]], Range] | None = None
         self.bucket: int | None = None
         """The number of the partition part that cuts the rows by the moment that their order begins with."""
+        self.ranged: int | None = None
+        """The number of the first part whose values are all those that a range runs over."""
         self.scan = False
         """No condition fixes the partition: the whole view is read."""
         for number, part in enumerate(key.parts):
             in_sort = number >= len(key.partition)
-            values = None if self.range else self.values_of(part, enumerate_ranges=not in_sort)
+            values = None if self.range else self.values_of(part, number if not in_sort else None)
             if values is not None:
                 self.fixed.append(values)
                 continue
@@ -107,8 +113,8 @@ class Spans:
             one for one in self.given if str(one.condition.path) == part.path and (not ops or one.condition.op in ops)
         ]
 
-    def values_of(self, part: KeyPart, enumerate_ranges: bool) -> Values | None:
-        """The values that a part is fixed to, or None."""
+    def values_of(self, part: KeyPart, number: int | None) -> Values | None:
+        """The values that a part is fixed to, or None; of a partition part with its number, all that a range has."""
         if part.cut == COPIES:
             return lambda call, outer: (randrange(part.ways),)
         if part.ways > 1:
@@ -122,7 +128,8 @@ class Spans:
                 return _listed(one, None) if part.gaps is None else _as_text(_listed(one, None), part.gaps)
             if cut is None and part.gaps is None:
                 return _listed(one, part.cut)
-        if part.cut is not None and part.gaps is None and enumerate_ranges and self.on(part, *RANGES, "="):
+        if part.cut is not None and part.gaps is None and number is not None and self.on(part, *RANGES, "="):
+            self.ranged = number if self.ranged is None else self.ranged
             return self.buckets_of(part)
         return None
 
@@ -172,18 +179,14 @@ class Spans:
                     f"view '{self.search.view}' is cut by {cut}({part.path}); a range needs both ends"
                 )
             start, end = truncate(found.low.value, cut), truncate(found.high.value, cut)
-            closed = not (found.high.open and start_moment(end, Type("timestamp")) == found.high.value)
-            result = []
-            while start < end or (closed and start == end):
-                result.append(start)
-                if start == end:
-                    break  # nothing may come after it at all
-                start = following(start, cut)
-                if len(result) > MOST_BUCKETS:
-                    raise UnsupportedError(
-                        f"view '{self.search.view}' is cut by {cut}({part.path}), and the range runs over more than "
-                        f"{MOST_BUCKETS} of them; ask for less at once"
-                    )
+            result = buckets_between(start, end, cut)
+            if found.high.open and start_moment(end, Type("timestamp")) == found.high.value:
+                result = result[:-1]  # it ends where the last one begins
+            if len(result) > MOST_BUCKETS:
+                raise UnsupportedError(
+                    f"view '{self.search.view}' is cut by {cut}({part.path}), and the range runs over {len(result):,} "
+                    f"of them, more than {MOST_BUCKETS:,}; ask for less at once"
+                )
             return result
 
         return buckets
@@ -215,12 +218,36 @@ class Spans:
 
     # Spans
 
-    def spans(self, call: Call, outer: Mapping[str, Any]) -> list[Span]:
-        """The spans for one outer row, without a position."""
+    def windows(self, call: Call, outer: Mapping[str, Any], position: Position | None) -> list[Sequence[Any]]:
+        """The buckets that a range runs over, cut into pieces, in the order of the rows if they are by that moment."""
+        assert self.ranged is not None
+        found = self.fixed[self.ranged](call, outer)
+        part = self.key.parts[self.ranged]
+        down = self.in_order and self.search.order[0].descending
+        there = position.get(part.path) if position and self.in_order else None
+        if there is not None and part.cut is not None:
+            bucket = truncate(there, part.cut)
+            found = found[: bisect_right(found, bucket)] if down else found[bisect_left(found, bucket) :]
+        pieces = [found[start : start + WINDOW] for start in range(0, len(found), WINDOW)]
+        return pieces[::-1] if down else pieces
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the rows come bucket after bucket, of those that a range runs over."""
+        return self.bucket is not None and self.bucket == self.ranged
+
+    def is_wide(self, call: Call, outer: Mapping[str, Any]) -> bool:
+        """Whether a range runs over more buckets than are to be read at a time."""
+        return self.ranged is not None and len(self.fixed[self.ranged](call, outer)) > WINDOW
+
+    def spans(self, call: Call, outer: Mapping[str, Any], among: Sequence[Any] | None = None) -> list[Span]:
+        """The spans for one outer row, without a position; in `among` of the buckets that a range runs over."""
         if self.scan:
             return [Span(())]
         count = len(self.key.partition)
         lists = [values(call, outer) for values in self.fixed]
+        if among is not None and self.ranged is not None:
+            lists[self.ranged] = among
         low: tuple[Any, ...] | None = None
         high: tuple[Any, ...] | None = None
         low_open = high_open = False
@@ -413,7 +440,7 @@ def _start_of(bound: Bound, cut: str, type: Type) -> Bound | None:
     if not bound.open:
         return Bound(start_moment(bound.value, type))
     try:
-        return Bound(start_moment(following(bound.value, cut), type))
+        return Bound(start_moment(shifted(bound.value, cut, 1), type))
     except OverflowError:
         return None
 
@@ -423,7 +450,7 @@ def _end_of(bound: Bound, cut: str, type: Type) -> Bound | None:
     if bound.open:
         return Bound(start_moment(bound.value, type), True)
     try:
-        return Bound(start_moment(following(bound.value, cut), type), True)
+        return Bound(start_moment(shifted(bound.value, cut, 1), type), True)
     except OverflowError:
         return None
 
@@ -433,17 +460,3 @@ def start_moment(value: date, type: Type) -> date:
     if type.kind == "timestamp" and not isinstance(value, datetime):
         return datetime.combine(value, time(), UTC)
     return value
-
-
-def following(value: date, cut: str) -> date:
-    """The truncated value after this one; raises OverflowError after the year 9999."""
-    if cut in ("minute", "hour", "day", "week"):
-        return value + timedelta(**{cut + "s": 1})
-    try:
-        if cut == "year":
-            return value.replace(year=value.year + 1)
-        if value.month == 12:
-            return value.replace(year=value.year + 1, month=1)
-        return value.replace(month=value.month + 1)
-    except ValueError:
-        raise OverflowError("after the year 9999") from None

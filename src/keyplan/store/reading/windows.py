@@ -26,7 +26,8 @@ from keyplan.store.reading.filter import Call, Row
 from keyplan.store.reading.keys import Key, KeyPart
 from keyplan.store.reading.order import Position
 from keyplan.store.reading.search import SearchNode
-from keyplan.store.reading.spans import Range, Spans, following, start_moment
+from keyplan.store.reading.spans import Range, Spans, start_moment
+from keyplan.store.reading.time_buckets import shifted
 
 if TYPE_CHECKING:
     from keyplan.store.reading.execute import Runner
@@ -56,14 +57,14 @@ def split(range: Range, cut: str, type: Type) -> Split:
         if low.open or start_moment(window, type) != low.value:
             found.edges.append(window)
             try:
-                found.first = following(window, cut)
+                found.first = shifted(window, cut, 1)
             except OverflowError:  # the last window that there is
                 found.none_whole = True
     if high is not None:
         window = truncate(high.value, cut)
         found.until = window
         if not high.open and _is_last(high.value, window, cut, type):
-            found.until = following(window, cut)
+            found.until = shifted(window, cut, 1)
         elif (not high.open or start_moment(window, type) != high.value) and window not in found.edges:
             found.edges.append(window)
     if found.first is not None and found.until is not None and found.first >= found.until:
@@ -75,7 +76,7 @@ def _is_last(value: date, window: date, cut: str, type: Type) -> bool:
     """Whether no value of a window comes after this one."""
     step = timedelta(days=1) if type.kind == "date" else timedelta(milliseconds=1)
     try:
-        return value + step >= start_moment(following(window, cut), type)
+        return value + step >= start_moment(shifted(window, cut, 1), type)
     except OverflowError:
         return False
 
