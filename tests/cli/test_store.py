@@ -99,6 +99,16 @@ def test_verify_finds_and_repairs(keyplan: Keyplan, shop: str) -> None:
     assert keyplan("verify", "shop.yaml", URL).exit_code == 0
 
 
+@pytest.mark.parametrize("more", [(), ("--repair", "--yes")])
+def test_verify_names_what_cannot_be_read(keyplan: Keyplan, shop: str, more: tuple[str, ...]) -> None:
+    sqlite('UPDATE "User" SET created_at = 1000000000000000000')
+    found = keyplan("verify", "shop.yaml", URL, *more)
+    assert (found.exit_code, found.stderr) == (1, "")
+    *_, line, _, outcome = found.stdout.splitlines()
+    assert line.startswith(f"User: unreadable entry ({shop}): table 'User': the stored value of 'created_at' is not")
+    assert outcome == "2 rows, and 1 entry that cannot be read: every view is what the others imply"
+
+
 def sqlite(*statements: str) -> None:
     """What somebody does to the file with other tools."""
     with sqlite3.connect("shop.db") as database:

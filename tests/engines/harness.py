@@ -34,6 +34,10 @@ class Harness(ABC):
     def url(self) -> str:
         """The URL of a database that nobody has used yet."""
 
+    @abstractmethod
+    def spoil(self, url: str, entity: str, key: str, number: int, field: str) -> None:
+        """Has something else write what cannot be read into a field with a date, of the row with that number as key."""
+
     def empty(self, url: str) -> bool:
         """Removes every row and keeps all else; False, and nothing done, where a new database is as quick to make."""
         return False

@@ -58,11 +58,14 @@ def _outcome(found: keyplan.Verification, *, repaired: bool) -> str:
     rows = several(found.rows, "row")
     if found.ok:
         return f"{rows}: every view is what its rows imply"
+    rows += f", and {several(found.unreadable, 'entry', 'entries')} that cannot be read" if found.unreadable else ""
     wrong = any(one.missing or one.wrong or one.extra for one in found.views.values())
-    if repaired:
+    if repaired and (wrong or found.structures):
         entries = several(found.repaired - len(found.structures), "entry", "entries")
         parts = [several(len(found.structures), "structure")] if found.structures else []
         return f"{rows}: repaired " + " and ".join([*parts, *([entries] if wrong else [])])
     if wrong:
         return f"{rows}: views differ from their rows"
-    return f"{rows}: every view is what its rows imply, but structures are not as designed"
+    if found.structures:
+        return f"{rows}: every view is what its rows imply, but structures are not as designed"
+    return f"{rows}: every view is what the others imply"

@@ -28,6 +28,7 @@ from keyplan.plan.view import View
 if TYPE_CHECKING:
     from keyplan.engines.calibration import Calibration
     from keyplan.engines.lease import Held
+    from keyplan.engines.unreadable import UnreadableError
     from keyplan.engines.work import CostModel
 
 T = TypeVar("T")
@@ -112,6 +113,10 @@ class Reader(ABC):
     def direct(self, width: int, limit: int | None, *, strong: int) -> Direct | None:
         """The short way for a span that fixes the first `width` parts of the key and nothing more, if there is one."""
         return None
+
+    def sift(self, ask: Ask, reply: Reply, note: Callable[[UnreadableError], None]) -> Answer:
+        """`answer` to a reply that it cannot read, without the entries at fault: `note` hears of each."""
+        raise UnsupportedError("this engine's replies are read as a whole")
 
     filters = False
     """True: the reader applies the Search's `filter` itself, exactly, given its values by `with_filter`."""

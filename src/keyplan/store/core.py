@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from keyplan.engines.base import Engine, Proc
+from keyplan.engines.base import Codec, Engine, Proc
 from keyplan.model.arguments import transaction_parts
 from keyplan.model.model import Model
 from keyplan.model.new_row import NewId, generate
@@ -52,12 +52,13 @@ class Core:
         engine: Engine,
         clock: Clock | None = None,
         new_id: NewId | None = None,
+        codec: Codec | None = None,
     ) -> None:
         self.model = model
         self.design = design
         self.engine = engine
         self.clock = clock or system_clock
-        self.codec = engine.codec(model, design)
+        self.codec = codec or engine.codec(model, design)
         self.executor = Executor(model, design, engine.kinds, self.codec)
         self.places = find_places(model, design, engine.kinds)
         self.reader = RowReader(model, design, self.executor, self.places)

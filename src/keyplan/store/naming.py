@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from keyplan.engines.unreadable import UnreadableError
 from keyplan.errors import ConflictError, DesignMismatchError, StorageError
 
-_NAMELESS = (ConflictError, DesignMismatchError, StorageError)
+_NAMELESS = (ConflictError, DesignMismatchError, StorageError, UnreadableError)
 """What is found out about a whole database; whatever else goes wrong has been said by a port, which knows its name."""
 
 

@@ -102,6 +102,18 @@ class Harness(harness.Harness):
         self._tables.sort(key=table.__eq__)
         return True
 
+    def spoil(self, url: str, entity: str, key: str, number: int, field: str) -> None:
+        table = url.removeprefix("dynamodb://").partition("?")[0]
+        transport = Transport(resolve(Address(table, endpoint=self._endpoint)))
+        items = transport.send("Scan", {"TableName": table, "ConsistentRead": True})["Items"]
+        (item,) = (
+            one
+            for one in items
+            if one.get(key) == {"N": str(number)} and field in one and one[PK]["S"].startswith(f"{entity.upper()}#")
+        )
+        transport.send("PutItem", {"TableName": table, "Item": {**item, field: {"BOOL": True}}})
+        transport.close()
+
     def _release(self, table: str) -> None:
         """Has a table paid by request: capacity is limited per account, by DynamoDB Local too."""
         transport = Transport(resolve(Address(table, endpoint=self._endpoint)))

@@ -90,3 +90,11 @@ class Harness(harness.Harness):
         # What was used last is dropped last.
         self._names.sort(key=database.name.__eq__)
         return True
+
+    def spoil(self, url: str, entity: str, key: str, number: int, field: str) -> None:
+        assert self._client is not None
+        database = self._client[parse_uri(url)["database"]]
+        collection = database.get_collection(entity, write_concern=WriteConcern("majority"))
+        change = {"$set": {field: "no"}}
+        done = collection.update_one({"_id": number, field: {"$exists": True}}, change, bypass_document_validation=True)
+        assert done.modified_count == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import sqlite3
 import tempfile
 from pathlib import Path
 
@@ -29,3 +30,10 @@ class Harness(harness.Harness):
 
     def url(self) -> str:
         return f"sqlite:{self._directory}/{next(self._numbers)}.db"
+
+    def spoil(self, url: str, entity: str, key: str, number: int, field: str) -> None:
+        connection = sqlite3.connect(url.removeprefix("sqlite:"))
+        with connection:
+            connection.execute(f'UPDATE "{entity}" SET "{field}" = ? WHERE "{key}" = ?', (10**15, number))
+        assert connection.total_changes == 1
+        connection.close()

@@ -16,6 +16,7 @@ from keyplan.engines.dynamodb.faults import ConditionError
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK, TTL, Item, Layout, Place
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.engines.dynamodb.values import expiry_seconds
+from keyplan.engines.unreadable import readable
 from keyplan.model.entity import EXPIRES
 
 AT_ONCE = 25
@@ -51,8 +52,10 @@ class Derived:
             (page,) = yield [Request("Scan", {"ConsistentRead": True, **start})]
             if isinstance(page, Exception):
                 raise page
-            strays = [item for item in page["Items"] if self._is_stray(item, note)]
-            wrong = [item for item in page["Items"] if item not in strays and self._noted(item, note)]
+            # Whoever compares views tells of values that cannot be read.
+            items = readable(page["Items"], self._entry, lambda error: None)
+            strays = [item for item in items if self._is_stray(item, note)]
+            wrong = [item for item in items if item not in strays and self._noted(item, note)]
             if repair:
                 yield from self.write(wrong)
                 for reply in (yield [Request("DeleteItem", {"Key": _keys(item)}) for item in strays]) if strays else ():
@@ -61,6 +64,11 @@ class Derived:
             if "LastEvaluatedKey" not in page:
                 return
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+    def _entry(self, item: Item) -> dict[str, Any] | None:
+        """The values of an item that is an entry of ours."""
+        place = self._place(item)
+        return None if place is None else self._entries[id(place)](item)
 
     def _noted(self, item: Item, note: Callable[[Sighting], None]) -> bool:
         """Whether something is wrong with an item."""

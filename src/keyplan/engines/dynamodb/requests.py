@@ -17,6 +17,7 @@ from keyplan.engines.dynamodb.native_range import native_range
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.engines.dynamodb.settle import settle
 from keyplan.engines.dynamodb.writes import BulkRequest, Writer, WriteRequest
+from keyplan.engines.unreadable import UnreadableError, readable
 from keyplan.errors import UnsupportedError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
@@ -162,6 +163,21 @@ class DynamoDBReader(Reader):
             return self._ranged(ask, reply)
         assert isinstance(ask, BatchAsk)
         return self._gathered(ask, reply)
+
+    def sift(self, ask: Ask, reply: Reply, note: Callable[[UnreadableError], None]) -> Answer:
+        if self._family is not None:
+            return super().sift(ask, reply, note)
+        if isinstance(ask, BatchAsk):
+            tables = {
+                name: readable(items, lambda item: self.answer(ask, {"Responses": {name: [item]}}), note)  # noqa: B023
+                for name, items in reply["Responses"].items()
+            }
+            return self.answer(ask, {**reply, "Responses": tables})
+        if isinstance(ask, RangeAsk):
+            items = readable(reply["Items"], lambda item: self.answer(ask, {"Items": [item]}), note)
+            return self.answer(ask, {**reply, "Items": items})
+        items = readable([reply["Item"]], lambda item: self.answer(ask, {"Item": item}), note)
+        return self.answer(ask, {"Item": items[0]} if items else {})
 
     def _ranged(self, ask: RangeAsk, reply: dict[str, Any]) -> Answer:
         items: list[Item] = reply["Items"]

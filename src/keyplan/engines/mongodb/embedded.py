@@ -15,7 +15,7 @@ from keyplan.engines.mongodb.layout import ID_INDEX, Place
 from keyplan.engines.mongodb.limits import BATCH
 from keyplan.engines.mongodb.operations import Find, Found, More
 from keyplan.engines.mongodb.values import ID, Document, Names, Slot, id_encoder, key_decoder, row_code, source_of
-from keyplan.engines.unreadable import guarded
+from keyplan.engines.unreadable import UnreadableError, guarded, readable
 from keyplan.errors import UnsupportedError
 from keyplan.plan.steps import Search
 from keyplan.plan.view import VERSION
@@ -112,6 +112,10 @@ class EmbeddedReader(Reader):
         if reply.cursor is not None:
             more_ask = DocumentsAsk(More(reply.cursor), ask.spans, ask.wanted, ask.limit)
         return Answer([found[number] for number in ask.spans], more_ask)
+
+    def sift(self, ask: Ask, reply: Reply, note: Callable[[UnreadableError], None]) -> Answer:
+        good = readable(reply.documents, lambda one: self.answer(ask, Found([one])), note)
+        return self.answer(ask, Found(good, reply.cursor))
 
     def _parents(self, span: Span) -> Document:
         """The filter for the parents that rows of a span may have."""

@@ -43,6 +43,7 @@ from keyplan.engines.mongodb.values import (
     rows_decoder,
 )
 from keyplan.engines.mongodb.writes import Writer
+from keyplan.engines.unreadable import UnreadableError, readable
 from keyplan.errors import UnsupportedError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
@@ -223,6 +224,10 @@ class MongoReader(Reader):
             return Answer((rows,), more)
         assert isinstance(ask, BatchAsk)
         return self._gathered(ask, reply)
+
+    def sift(self, ask: Ask, reply: Reply, note: Callable[[UnreadableError], None]) -> Answer:
+        good = readable(reply.documents, lambda one: self.answer(ask, Found([one])), note)
+        return self.answer(ask, Found(good, reply.cursor))
 
     def _gathered(self, ask: BatchAsk, reply: Found) -> Answer:
         found: dict[int, list[Row]] = {number: [] for number in ask.spans}

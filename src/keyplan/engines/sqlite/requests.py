@@ -17,6 +17,7 @@ from keyplan.engines.sqlite.limits import BATCH, BULK_ROWS, CHUNK, PARAMETERS
 from keyplan.engines.sqlite.values import encoder, row_decoder
 from keyplan.engines.sqlite.words import words
 from keyplan.engines.sqlite.writes import Writer
+from keyplan.engines.unreadable import UnreadableError, readable
 from keyplan.errors import UnsupportedError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
@@ -225,6 +226,12 @@ class SqliteReader(Reader):
             for rows in found:
                 rows.reverse()
         return Answer(found)
+
+    def sift(self, ask: Ask, reply: Reply, note: Callable[[UnreadableError], None]) -> Answer:
+        answer = self.answer(ask, readable(reply, lambda raw: self.answer(ask, [raw]), note))
+        if isinstance(ask, RangeAsk):
+            answer.more = self._more(ask, reply)
+        return answer
 
     def _more(self, ask: RangeAsk, reply: list[Raw]) -> Ask | None:
         bounds = ask.bounds

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
-from itertools import product
+from itertools import compress, product
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +24,7 @@ from keyplan.plan.steps import Search
 from keyplan.plan.terms import plus
 from keyplan.plan.view import COUNT, FIRST_EXPIRES, VERSION
 from keyplan.store.bulk.apply import all_lost, drift
+from keyplan.store.bulk.unread import Unread
 from keyplan.store.bulk.verify_subsets import SubsetCheck
 from keyplan.store.core import Core
 from keyplan.store.reading.expiry import compile_alive, is_gone
@@ -54,6 +55,9 @@ class Verification:
     """The first of them, in words."""
     structures: list[str] = field(default_factory=list)
     """What the design has and the server has not or otherwise, in words."""
+    unreadable: int = 0
+    """Rows, and entries of views, with values that are not what the model says; they are named among the problems, and
+    nothing that depends on them is compared or repaired."""
     compared: bool = True
     """Whether the views were compared at all: not while a place of theirs, or an index that this takes, is missing."""
     rows: int = 0
@@ -62,13 +66,20 @@ class Verification:
     @property
     def ok(self) -> bool:
         """Whether every structure was there, and every view what its home rows imply."""
-        return not self.structures and not any(one.missing or one.wrong or one.extra for one in self.views.values())
+        if self.structures or self.unreadable:
+            return False
+        return not any(one.missing or one.wrong or one.extra for one in self.views.values())
+
+    def unread(self, view: str, what: str, key: Key | None) -> None:
+        self.unreadable += 1
+        if len(self.problems) < MOST_LISTED:
+            self.problems.append(f"{view}: unreadable entry{'' if key is None else f' ({_listed(key)})'}: {what}")
 
     def note(self, view: str, what: str, key: Key) -> None:
         report = self.views[view]
         setattr(report, what, getattr(report, what) + 1)
         if len(self.problems) < MOST_LISTED:
-            self.problems.append(f"{view}: {what} entry ({', '.join(map(_shown, key))})")
+            self.problems.append(f"{view}: {what} entry ({_listed(key)})")
 
 
 def verify(core: Core, repair: bool = False, progress: Callable[[int], None] | None = None) -> Proc[Verification]:
@@ -131,13 +142,14 @@ class Verifier:
         progress: Callable[[int], None] | None,
         only: frozenset[str] | None = None,
     ) -> None:
-        """`only`: the views to look at, which are about to be filled."""
-        self.core = core
+        """`only`: the views to look at, which are about to be filled: then every row has to be readable."""
+        self.result = Verification()
+        self.unread = Unread(core.model, self.result.unread)
+        self.core = core = self.unread.passing(core) if only is None else core
         self.only = only
         self.now: datetime = core.clock()
         self.repair = repair
         self.progress = progress
-        self.result = Verification()
         for places in core.places.of.values():
             for place in places:
                 self.result.views.setdefault(place.view.name, ViewReport())
@@ -169,13 +181,12 @@ class Verifier:
         home = self.core.places.home(name)
         subsets = {id(place): SubsetCheck(self, place) for place in places if place.limit is not None}
         groups: dict[str, dict[Key, dict[str, Any]]] = {place.view.name: {} for place in places if place.measures}
-        stored = self.core.model.entities[name].stored
+        columns = self.core.model.entities[name].stored
 
         def check(rows: list[Row]) -> Proc[None]:
-            alive = [row for row in rows if not is_gone(row, self.now)]
+            alive = [row for row in rows if not is_gone(row, self.now) and self.has_key(name, home, row)]
             self.result.rows += len(alive)
-            self.see_keys(name, alive)
-            own = [{column: row[column] for column in stored} for row in alive]
+            own = [{column: row[column] for column in columns} for row in alive]
             if self.core.places.kept[name]:
                 key = self.core.model.entities[name].key
                 keys = [tuple(row[column] for column in key) for row in own]
@@ -192,10 +203,14 @@ class Verifier:
             )
             for place in places:
                 full = [world.full(name, row, place.copies, True) for row in own]
+                stored = alive
+                certain = self.unread.certain(place, full)
+                if not all(certain):
+                    full, stored = list(compress(full, certain)), list(compress(alive, certain))
                 if place.measures:
                     count(place, full, groups[place.view.name])
                 elif place is home:
-                    yield from self.check_home(place, full, alive)
+                    yield from self.check_home(place, full, stored)
                 elif place.limit is not None:
                     subsets[id(place)].add(full)
                 else:
@@ -205,6 +220,9 @@ class Verifier:
 
         yield from self.scan(home, home.holds, check)
         for place in places:
+            unsure = bool(self.unread.unsure(place))
+            if unsure or (self.unread.is_any(name) and (place.measures or place.limit is not None)):
+                continue  # what it ought to hold depends on rows that cannot be read
             if place.measures:
                 yield from self.check_groups(place, groups[place.view.name])
             elif place.limit is not None:
@@ -212,17 +230,24 @@ class Verifier:
             elif place is not home:
                 yield from self.check_extra(place)
 
-    def see_keys(self, name: str, rows: Sequence[Row]) -> None:
-        """A row without its own key is none that we have written."""
+    def has_key(self, name: str, home: Place, row: Row) -> bool:
+        """Whether a row has its own key; another is none that we have written."""
         for column in self.core.model.entities[name].key:
-            if any(row.get(column) is None for row in rows):
-                raise StorageError(
+            if row.get(column) is None:
+                what = (
                     f"a row of '{name}' has no '{column}', which is part of its key; something else wrote it, or it is "
                     "damaged: put it right or restore a backup"
                 )
+                if self.only is not None:
+                    raise StorageError(what)
+                self.unread.lost(name, home.view.name, what)
+                return False
+        return True
 
     def is_doubtful(self, child: str) -> bool:
         """Whether views of an entity are wrong and stay so: what is computed of its rows cannot be told by them."""
+        if self.unread.is_any(child):
+            return True
         reports = (self.result.views[place.view.name] for place in self.core.places.of[child] if not place.home)
         return not self.repair and any(report.missing or report.wrong or report.extra for report in reports)
 
@@ -342,6 +367,8 @@ class Verifier:
             edits: list[Edit] = []
             for entry, key in zip(present, keys, strict=True):
                 row = homes[entity.name, key]
+                if row is None and self.unread.has(entity.name, key):
+                    continue
                 wanted = place.keys(world.full(entity.name, row, place.copies, True)) if row is not None else []
                 for stands in _keys_of(place, entry):
                     if stands not in wanted and not self.is_behind_expired(entry):
@@ -419,6 +446,10 @@ class Verifier:
         if isinstance(reply, Exception):
             raise reply
         self.result.repaired += 1
+
+
+def _listed(key: Key) -> str:
+    return ", ".join(map(_shown, key))
 
 
 def _shown(value: Any) -> str:
