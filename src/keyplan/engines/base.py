@@ -243,6 +243,8 @@ UNFINISHED = (
 OTHER_DESIGN = (
     "a design that keeps other things was applied since the store was opened; open it again, with the model of that one"
 )
+MAY_LACK = "rows of '{rows}' may lack '{field}', which every row has in this design; leave it optional, or {remedy}"
+"""Why a design is refused in which an optional field has become one that every row has."""
 GONE = "its rows are gone"
 LEFT_OUT = "'keyplan verify --repair' fills it"
 """What a step says of a place that was there and is not, a home or another."""

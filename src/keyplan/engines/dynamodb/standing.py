@@ -15,6 +15,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
+from keyplan.engines.base import MAY_LACK
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK, Item, Layout, Place, attribute_name
 from keyplan.errors import DesignMismatchError
 from keyplan.model.entity import EXPIRES
@@ -43,6 +44,8 @@ class Standing:
     own: tuple[str, ...] = ()
     """Those of a home that nothing else tells: the row's own columns."""
     home: bool = False
+    needs: tuple[str, ...] | None = None
+    """Those of them that every row has; None in records of earlier versions, which do not tell."""
     filled: bool = True
     """Whether all rows have their entries, as far as is known."""
 
@@ -72,7 +75,12 @@ def standings(model: Model, design: Design, places: Layout) -> list[Standing]:
 
 
 def _standing(model: Model, place: Place, home: bool) -> Standing:
-    stored = model.entities[place.entity].stored
+    stored, columns = model.entities[place.entity].stored, model.entities[place.entity].columns
+
+    def needed(path: str) -> bool:
+        column = columns.get(path)
+        return column is not None and not (column.optional or column.type.is_collection)
+
     codecs = (place.partition, place.sort)
     parts = [[part.type.kind, part.type.scale, part.descending] for codec in codecs for part in codec.parts]
     return Standing(
@@ -86,6 +94,7 @@ def _standing(model: Model, place: Place, home: bool) -> Standing:
         {slot.attribute: str(slot.type) for slot in place.slots.values()},
         tuple(slot.attribute for path, slot in place.slots.items() if path in stored) if home else (),
         home,
+        tuple(slot.attribute for path, slot in place.slots.items() if home and path in stored and needed(path)),
     )
 
 
@@ -103,7 +112,11 @@ def heard(text: str) -> list[Standing]:
     try:
         return [
             Standing(
-                **{**one, "prefixes": tuple(one["prefixes"]), "bare": tuple(one["bare"]), "own": tuple(one["own"])}
+                **{
+                    **one,
+                    **{name: tuple(one[name]) for name in ("prefixes", "bare", "own")},
+                    "needs": None if one.get("needs") is None else tuple(one["needs"]),
+                }
             )
             for one in json.loads(text)
         ]
@@ -162,6 +175,7 @@ def moves(model: Model, there: Sequence[Standing], wanted: Sequence[Standing]) -
                     before,
                     slots={**before.slots, **one.slots},
                     own=tuple(name for name in before.own if name not in gone),
+                    needs=None if before.needs is None else tuple(n for n in before.needs if n in (one.needs or ())),
                     filled=not fresh and not gone and before.filled,
                 )
             )
@@ -214,6 +228,10 @@ def _home_moves(model: Model, before: Standing, after: Standing) -> tuple[list[s
             raise DesignMismatchError(
                 f"{where} have no '{name}', which every row has in this design; make it optional, or {REMEDY}"
             )
+    if before.needs is not None:
+        for name in after.needs or ():
+            if name in before.own and name not in before.needs:
+                raise DesignMismatchError(MAY_LACK.format(rows=after.entity, field=name, remedy=REMEDY))
     fresh = [name for name in after.slots if name not in before.slots and name not in after.own]
     return fresh, [name for name in before.slots if name not in after.slots]
 

@@ -16,11 +16,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keyplan.engines.base import GONE, LEFT_OUT, OTHER_DESIGN, UNFINISHED, Catalog, Change, Proc, Reply
+from keyplan.engines.base import GONE, LEFT_OUT, MAY_LACK, OTHER_DESIGN, UNFINISHED, Catalog, Change, Proc, Reply
 from keyplan.engines.lease import Held, until_noticed
 from keyplan.engines.mongodb.layout import RECORD_COLLECTION, Index, Place, layout
 from keyplan.engines.mongodb.operations import Command
-from keyplan.engines.mongodb.schema import expiry_index, lost_values, stored_type, validator
+from keyplan.engines.mongodb.schema import expiry_index, lost_values, newly_required, stored_type, validator
 from keyplan.engines.mongodb.values import Document
 from keyplan.errors import ConflictError, DesignMismatchError, KeyplanError
 from keyplan.model.model import Model
@@ -144,7 +144,7 @@ def changes(model: Model, design: Design, lock: str, upkeep: str, found: Catalog
         )
     steps: list[Change] = []
     for name, place in wanted.items():
-        _check_collection(name, place, about)
+        _check_collection(name, place, about, home=_is_home(design, place))
     kept = {name: {"home": _is_home(design, place), "layout": signature(place)} for name, place in wanted.items()}
     record = Record(model, lock, upkeep, kept, found)
     for name in ours:
@@ -232,7 +232,7 @@ def _not_ours(name: str, kind: str) -> DesignMismatchError:
     )
 
 
-def _check_collection(name: str, place: Place, about: Mapping[str, Any]) -> None:
+def _check_collection(name: str, place: Place, about: Mapping[str, Any], *, home: bool) -> None:
     if name not in about["collections"]:
         return
     if about["empty"].get(name):
@@ -244,7 +244,11 @@ def _check_collection(name: str, place: Place, about: Mapping[str, Any]) -> None
             f"the documents of '{name}' are laid out for another design, and are not moved; "
             "load the rows into a new database, or open this one with the model it was made for"
         )
-    gone = next(lost_values(about["collections"][name].get("validator", {}), validator(place)), None)
+    before = about["collections"][name].get("validator", {})
+    fresh = next(newly_required(before, validator(place)), None) if home and before else None
+    if fresh is not None:
+        raise DesignMismatchError(MAY_LACK.format(rows=name, field=fresh, remedy="load the rows into a new database"))
+    gone = next(lost_values(before, validator(place)), None)
     if gone is not None:
         field, values = gone
         raise DesignMismatchError(

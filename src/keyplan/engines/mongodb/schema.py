@@ -131,6 +131,20 @@ def lost_values(before: Any, after: Any, field: str = "") -> Iterator[tuple[str,
             yield from lost_values(old, new, field)
 
 
+def newly_required(before: Any, after: Any) -> Iterator[str]:
+    """The fields that documents may lack by one validator and not by the other one."""
+    if isinstance(before, list) and isinstance(after, list):
+        for old, new in zip(before, after, strict=False):
+            yield from newly_required(old, new)
+    if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
+        return
+    for name, new in after.items():
+        if name == "required" and isinstance(new, list):
+            yield from (field for field in new if field not in before.get(name, ()))
+        elif name in before:
+            yield from newly_required(before[name], new)
+
+
 def expiry_index(place: Place) -> Document | None:
     """The index by which the server deletes rows some time after they have expired, packed ones together.
 

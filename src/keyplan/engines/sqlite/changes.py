@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyplan.engines.base import GONE, LEFT_OUT, UNFINISHED, Catalog, Change, Proc, Reply
+from keyplan.engines.base import GONE, LEFT_OUT, MAY_LACK, UNFINISHED, Catalog, Change, Proc, Reply
 from keyplan.engines.sqlite.guard import CHANGING, TICK, UPKEEP
 from keyplan.engines.sqlite.layout import Table, index_ddl, layout, table_ddl
 from keyplan.engines.sqlite.pack import DESIGN_TABLE
@@ -152,10 +152,29 @@ def _check_table(name: str | None, table: Table, ours: Mapping[str, bool | None]
             f"the file has a table '{name}' that keyplan did not make; name another file, or rename the table"
         )
     if there[name] != table_ddl(table):
+        fresh = _newly_required(there[name], table)
+        if fresh is not None:
+            raise DesignMismatchError(
+                MAY_LACK.format(rows=table.view.entity, field=fresh, remedy="load the rows into a new file")
+            )
         raise DesignMismatchError(
             f"the table '{name}' is laid out for another design, and its rows are not moved; "
             "load the rows into a new file, or open this one with the model it was made for"
         )
+
+
+def _newly_required(there: str, table: Table) -> str | None:
+    """The field that rows of a table may lack, and not by the design, where nothing else is otherwise."""
+    old, new = there.splitlines(), table_ddl(table).splitlines()
+    if [line.replace(" NOT NULL", "") for line in old] != [line.replace(" NOT NULL", "") for line in new]:
+        return None
+    paths = list(table.slots)
+    added = [
+        paths[number - 1]
+        for number, (had, has) in enumerate(zip(old, new, strict=True))
+        if had != has and " NOT NULL" in has and 0 < number <= len(paths)
+    ]
+    return added[0] if added else None
 
 
 def _check_names(wanted: Iterable[str], found: Catalog, ours: Mapping[str, bool | None]) -> None:
