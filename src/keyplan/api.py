@@ -142,7 +142,7 @@ def apply(
     """
     from keyplan.store.bulk import apply as steps
     from keyplan.store.naming import naming
-    from keyplan.store.pump import patient, run
+    from keyplan.store.pump import persistent, run
 
     _check(model)
     engine = engine_for_url(url)
@@ -154,9 +154,11 @@ def apply(
         try:
             with naming(port):
                 if dry:
-                    found = run(patient(steps.difference(model, engine, chosen)), port)
+                    found = run(persistent(steps.difference(model, engine, chosen)), port)
                 else:
-                    found = run(patient(steps.apply(model, engine, chosen, destroy=destroy, progress=progress)), port)
+                    found = run(
+                        persistent(steps.apply(model, engine, chosen, destroy=destroy, progress=progress)), port
+                    )
         finally:
             port.close()
     return [_said(change) for change in found.changes]

@@ -105,6 +105,8 @@ class ThrottledError(EngineError):
     """The engine refused for want of capacity."""
 
     retryable = True
+    waited = 0.0
+    """How many seconds it was waited for already by whoever sends requests; it is not waited for once more."""
 
 
 class UnavailableError(EngineError):

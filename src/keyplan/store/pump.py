@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 BUDGET_SECONDS = 10.0
 """How long a call may wait in all for an engine that refuses for want of capacity."""
+LONG_SECONDS = 30.0
+"""And how long each round of something that takes long by itself: applying, loading, verifying."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 2.0
 
 
@@ -58,7 +60,12 @@ async def run_async(proc: Proc[T], port: AsyncPort) -> T:
         proc.close()
 
 
-def patient(proc: Proc[T], budget: float = BUDGET_SECONDS) -> Proc[T]:
+def persistent(proc: Proc[T]) -> Proc[T]:
+    """As `patient`, for what takes long by itself: as long as it gets on, it may wait again for every round."""
+    return patient(proc, LONG_SECONDS, renewed=True)
+
+
+def patient(proc: Proc[T], budget: float = BUDGET_SECONDS, *, renewed: bool = False) -> Proc[T]:
     """The same proc, but requests that were throttled are sent again, after growing pauses with jitter.
 
     A throttled request was refused, not done, so that repeating it is safe. When the budget is used up, the proc gets
@@ -70,8 +77,9 @@ def patient(proc: Proc[T], budget: float = BUDGET_SECONDS) -> Proc[T]:
         while True:
             replies: Sequence[Reply] = yield step
             for reply in replies:
-                if isinstance(reply, ThrottledError):
+                if isinstance(reply, ThrottledError) and not reply.waited:
                     replies, left = yield from _again(step, list(replies), left)  # type: ignore[arg-type]
+                    left = budget if renewed else left
                     break
             step = proc.send(replies)
     except StopIteration as done:
@@ -82,7 +90,9 @@ def patient(proc: Proc[T], budget: float = BUDGET_SECONDS) -> Proc[T]:
 def _again(round: Round, replies: list[Reply], left: float) -> Proc[tuple[list[Reply], float]]:
     wait = _FIRST_WAIT
     while True:
-        refused = [number for number, reply in enumerate(replies) if isinstance(reply, ThrottledError)]
+        refused = [
+            number for number, reply in enumerate(replies) if isinstance(reply, ThrottledError) and not reply.waited
+        ]
         if not refused or left <= 0:
             return replies, left
         seconds = min(left, wait * (0.5 + random.random()))

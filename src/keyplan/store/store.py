@@ -17,7 +17,7 @@ from keyplan.store.bulk.load import Loading, load_rows
 from keyplan.store.bulk.verify import Verification, verify
 from keyplan.store.core import Core
 from keyplan.store.naming import naming
-from keyplan.store.pump import patient, run, run_async
+from keyplan.store.pump import patient, persistent, run, run_async
 from keyplan.store.reading.patterns import Read
 from keyplan.store.reading.quick import NOT_QUICK, Quick, QuickAsync, quick_read, quick_read_async
 
@@ -288,7 +288,7 @@ class Store(_Common[Port]):
         loading = Loading(self._core, rows, done)
         for count in loading.batches():
             try:
-                run(patient(load_rows(loading)), self._port)
+                run(persistent(load_rows(loading)), self._port)
             except BLAMABLE as error:
                 loading.blame(error)
                 raise
@@ -299,11 +299,11 @@ class Store(_Common[Port]):
     def verify(self, *, repair: bool = False, progress: Progress | None = None) -> Verification:
         """Compares every view with what its home rows imply, and repairs it if asked to."""
         with naming(self._port):
-            return run(patient(verify(self._core, repair, progress)), self._port)
+            return run(persistent(verify(self._core, repair, progress)), self._port)
 
     def settle(self) -> None:
         """Waits until every write that has returned shows in every view."""
-        run(patient(self._core.settle()), self._port)
+        run(persistent(self._core.settle()), self._port)
 
     def using(self, **options: Any) -> Store:
         """The same store and connection, whose calls ask the engine for something else than the URL does.
@@ -353,7 +353,7 @@ class AsyncStore(_Common[AsyncPort]):
         loading = Loading(self._core, rows, done)
         for count in loading.batches():
             try:
-                await self._run(patient(load_rows(loading)))
+                await self._run(persistent(load_rows(loading)))
             except BLAMABLE as error:
                 loading.blame(error)
                 raise
@@ -364,12 +364,12 @@ class AsyncStore(_Common[AsyncPort]):
     async def verify(self, *, repair: bool = False, progress: Progress | None = None) -> Verification:
         """Compares every view with what its home rows imply, and repairs it if asked to."""
         with naming(self._port):
-            found: Verification = await self._run(patient(verify(self._core, repair, progress)))
+            found: Verification = await self._run(persistent(verify(self._core, repair, progress)))
         return found
 
     async def settle(self) -> None:
         """Waits until every write that has returned shows in every view."""
-        await self._run(patient(self._core.settle()))
+        await self._run(persistent(self._core.settle()))
 
     def using(self, **options: Any) -> AsyncStore:
         """The same store and connection, whose calls ask the engine for something else; see `Store.using`."""

@@ -11,7 +11,7 @@ import pytest
 from keyplan.engines.base import Pause, Proc
 from keyplan.errors import ThrottledError
 from keyplan.store import pump
-from keyplan.store.pump import Tally, check, counted, gather, patient, run, run_async
+from keyplan.store.pump import Tally, check, counted, gather, patient, persistent, run, run_async
 
 
 class Port:
@@ -92,6 +92,25 @@ def test_a_budget_that_is_used_up_hands_on_the_error(monkeypatch: pytest.MonkeyP
         run(patient(steps(1), budget=1.0), Port(refusals=1000))
     assert sum(waited) == pytest.approx(1.0)
     assert len(set(waited)) > 1, "pauses have jitter"
+
+
+def test_what_takes_long_may_wait_again_as_long_as_it_gets_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(pump.time, "sleep", waited.append)
+
+    class Busy(Port):
+        """Refuses each request six times."""
+
+        def send(self, round: Sequence[Any]) -> list[Any]:
+            self.refusals = 0 if len(self.rounds) % 7 == 6 else len(round)
+            return super().send(round)
+
+    assert run(persistent(steps(*range(50))), Busy()) == [2 * number for number in range(50)]
+    assert sum(waited) > 2 * pump.LONG_SECONDS
+    with pytest.raises(ThrottledError):
+        run(persistent(steps(1)), Port(refusals=1000))
+    with pytest.raises(ThrottledError):
+        run(patient(steps(*range(50))), Busy())
 
 
 def test_counting() -> None:
