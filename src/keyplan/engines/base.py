@@ -14,8 +14,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
+from keyplan.engines.unreadable import UnreadableError
 from keyplan.errors import UnsupportedError
 from keyplan.model.model import Model
 from keyplan.model.write import Write
@@ -28,7 +30,6 @@ from keyplan.plan.view import View
 if TYPE_CHECKING:
     from keyplan.engines.calibration import Calibration
     from keyplan.engines.lease import Held
-    from keyplan.engines.unreadable import UnreadableError
     from keyplan.engines.work import CostModel
 
 T = TypeVar("T")
@@ -175,6 +176,34 @@ class Codec(ABC):
         Of two rows with the same key the later one stays."""
         return None
 
+    def sweep(
+        self,
+        searches: Sequence[Search],
+        each: Callable[[int, list[Row]], Proc[None]],
+        unread: Callable[[Search, UnreadableError], None] | None = None,
+    ) -> Proc[None]:
+        """Streams all entries of some places, strongly: `each` gets the number of a search and some of its rows, and
+        `unread`, if there is one, hears of entries that cannot be read. Here one place is read after the other; an
+        engine that keeps them together reads that once."""
+        for number, search in enumerate(searches):
+            reader = self.reader(search)
+            asks = reader.ask([Span(())], None, strong=True)
+            while asks:
+                ask = asks.pop(0)
+                (reply,) = yield [ask.request]
+                if isinstance(reply, Exception):
+                    raise reply
+                try:
+                    answer = reader.answer(ask, reply)
+                except UnreadableError:
+                    if unread is None:
+                        raise
+                    answer = reader.sift(ask, reply, partial(unread, search))
+                if answer.more is not None:
+                    asks.insert(0, answer.more)
+                for rows in answer.rows:
+                    yield from each(number, rows)
+
     def check(self, note: Callable[[Sighting], None], *, repair: bool) -> Proc[None]:
         """Looks through everything that is stored for what the engine keeps its own views by, where that is written
         by us and may not be what the values imply; puts it right if asked to. `note` hears of every such entry."""
@@ -271,6 +300,8 @@ class Change(ABC):
     fills: tuple[str, ...] | None = None
     """Of the last, which records the design: the views to be filled before it; None where they follow from the designs
     alone."""
+    fresh: tuple[str, ...] = ()
+    """Of the last: those of them that nothing stands in yet, not even what an attempt has left."""
     doubted: tuple[str, ...] = ()
     """Of the last: views to be filled besides, since an `apply` that was cut off may have filled them otherwise."""
     hears: Callable[[str], None] | None = None
@@ -284,6 +315,11 @@ class Change(ABC):
         that nobody opens it until a design is recorded."""
         return
         yield
+
+    def guarded(self, codec: Codec) -> Codec:
+        """Of the last: the codec by which views are filled before it. Where the engine can, it writes nothing more once
+        somebody else has gone on to apply a design, or has come to the end of it."""
+        return codec
 
     def told(self, progress: str) -> None:
         """Says how far a long step has come."""
@@ -390,6 +426,8 @@ class Engine(ABC):
     leases: bool = False
     """Open stores look at the record from time to time, and `apply` waits for them (`lease.py`); otherwise ports see
     for themselves (`Holding`), or nothing but this process can reach the database."""
+    guards_fills: bool = False
+    """Of two that apply designs at once, the one that was overtaken writes nothing more: see `Change.guarded`."""
     tells_requests: bool = False
     """A write is one request, which `request_words` tells."""
 

@@ -19,10 +19,12 @@ from typing import Any
 from keyplan.engines.base import UNFINISHED, Catalog, Change, Proc, Reply
 from keyplan.engines.dynamodb.capacity import capacities, is_provisioned
 from keyplan.engines.dynamodb.faults import MissingTableError, RefusedError
-from keyplan.engines.dynamodb.foreign import LeaveIndex, check_names, recorded
+from keyplan.engines.dynamodb.fence import NAME as FENCE
+from keyplan.engines.dynamodb.fence import Fence
+from keyplan.engines.dynamodb.foreign import LeaveIndex, check_names, fits, recorded
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK, TTL, Index, Layout, Place, layout
 from keyplan.engines.dynamodb.operations import Request
-from keyplan.engines.dynamodb.record import DESIGN, PLACES, Announce, Record, numbered, places_text
+from keyplan.engines.dynamodb.record import DESIGN, PLACES, Announce, Record, fence_of, numbered, places_text
 from keyplan.engines.dynamodb.refill import Refill, clearing
 from keyplan.engines.dynamodb.standing import NOTHING, REMEDY, Moves, Standing, heard, moves, standings
 from keyplan.engines.dynamodb.waiting import until_active
@@ -67,6 +69,7 @@ def inspect(model: Model, design: Design) -> Proc[Catalog]:
         "hash": first["hash"]["S"],
         "place_pieces": len(numbered(every, PLACES)),
     }
+    found["fence"] = next((item["token"]["S"] for item in every if item[SK]["S"] == FENCE), None)
     found["indexes"] = first.get("index_names", {}).get("SS", ())
     found["standing"] = heard(places_text(every))
     if "changing" in first:
@@ -149,7 +152,7 @@ def changes(model: Model, design: Design, lock: str, upkeep: str, found: Catalog
             _record(model, lock, upkeep, places, wants, found),
         )
     moved = _check(model, places, wants, found)
-    record = _record(model, lock, upkeep, places, wants, found, moved.fills)
+    record = _record(model, lock, upkeep, places, wants, found, moved)
     types = {one["AttributeName"]: one["AttributeType"] for one in table.get("AttributeDefinitions", ())}
     there = {
         one["IndexName"]: one
@@ -157,25 +160,26 @@ def changes(model: Model, design: Design, lock: str, upkeep: str, found: Catalog
         if one.get("IndexStatus") != "DELETING"
     }
     wanted = {index.name: index for index in places.global_indexes}
-    fitting = {name for name, about in there.items() if name in wanted and _fits(wanted[name], about, types)}
+    fitting = {name for name, about in there.items() if name in wanted and fits(wanted[name], about, types)}
     own = set(found.found.get("indexes", ()))
     others = there.keys() - fitting - own
     check_names(wanted, others)
     steps = [LeaveIndex(name) for name in there if name in others]
+    fence = fence_of(lock, found)
     if moved.any or (found.design_hash is not None and wanted.keys() - fitting - own):
         stops_reads = moved.takes_away or bool(there.keys() & wanted.keys() - fitting)
-        steps.append(Announce(lock, wanted, moved.meanwhile, found, stops_reads=stops_reads))
-        record.announced = True
+        steps.append(Announce(lock, wanted, moved.meanwhile, found, fence, stops_reads=stops_reads))
+        record.fence = fence
     mode = table.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
     if (mode == "PROVISIONED") != is_provisioned(design):
-        steps.append(SetBilling(model, design, places))
-    steps += [DeleteIndex(name) for name in there if name not in fitting and name not in others]
-    steps += clearing(moved, lock, found)
+        steps.append(SetBilling(model, design, places, record.fence))
+    steps += [DeleteIndex(name, record.fence) for name in there if name not in fitting and name not in others]
+    steps += clearing(moved, fence, found)
     if moved.refills or moved.strips:
-        steps.append(Refill(places, moved.strips, moved.values_lost))
+        steps.append(Refill(places, fence, moved.strips, moved.values_lost))
     for name, index in wanted.items():
         if name not in fitting:
-            steps.append(CreateIndex(model, design, index, "another" if name in there else "missing"))
+            steps.append(CreateIndex(model, design, index, "another" if name in there else "missing", record.fence))
     if places.expires and found.found["ttl"] != TTL:
         steps.append(EnableExpiry())
     if all(step.only_said for step in steps) and found.lock == lock and found.design_hash == design_hash(lock):
@@ -190,11 +194,11 @@ def _record(
     places: Layout,
     wants: Sequence[Standing],
     found: Catalog,
-    fills: Sequence[str] = (),
+    moved: Moves = NOTHING,
 ) -> Record:
     about: dict[str, Any] = {"layout": {"S": signature(places)}, "rows": {"S": signature(places, rows=True)}}
     about |= recorded([index.name for index in places.global_indexes])
-    return Record(model, lock, upkeep, about, wants, found, fills)
+    return Record(model, lock, upkeep, about, wants, found, moved, places.indexes)
 
 
 def _check(model: Model, places: Layout, wants: Sequence[Standing], found: Catalog) -> Moves:
@@ -227,7 +231,7 @@ def _check_local(places: Layout, table: Mapping[str, Any]) -> None:
     types = {one["AttributeName"]: one["AttributeType"] for one in table.get("AttributeDefinitions", ())}
     there = {one["IndexName"]: one for one in table.get("LocalSecondaryIndexes") or ()}
     for index in places.local_indexes:
-        if index.name not in there or not _fits(index, there[index.name], types):
+        if index.name not in there or not fits(index, there[index.name], types):
             state = "has another" if index.name in there else "lacks the"
             raise DesignMismatchError(
                 f"the table {state} local index '{index.name}', and dynamodb makes local indexes with a table only; "
@@ -239,16 +243,6 @@ def _check_local(places: Layout, table: Mapping[str, Any]) -> None:
             f"the table has the local index '{foreign[0]}', which limits every partition to 10 GB and cannot be "
             f"deleted; {_ELSEWHERE}"
         )
-
-
-def _fits(index: Index, about: Mapping[str, Any], types: Mapping[str, str]) -> bool:
-    schema = [(one["AttributeName"], types.get(one["AttributeName"]), one["KeyType"]) for one in about["KeySchema"]]
-    if schema != [(one.name, one.type, one.role) for one in index.keys]:
-        return False
-    projection = about["Projection"]
-    if projection["ProjectionType"] != index.projection:
-        return False
-    return set(projection.get("NonKeyAttributes", ())) == set(index.attributes)
 
 
 def _throughput(model: Model, design: Design, structure: str) -> dict[str, Any]:
@@ -308,6 +302,13 @@ def _tolerant(request: Request, *codes: str) -> Proc[None]:
         raise reply
 
 
+def _ready(fence: Fence | None) -> Proc[None]:
+    """Waits until the table can be changed, and that it is still ours to change."""
+    yield from until_active()
+    if fence is not None:
+        yield from fence.look()
+
+
 class CreateTable(Change):
     """The table with all its indexes."""
 
@@ -327,7 +328,8 @@ class CreateTable(Change):
 class SetBilling(Change):
     """Paid by request, or provisioned with the capacity of the design."""
 
-    def __init__(self, model: Model, design: Design, places: Layout) -> None:
+    def __init__(self, model: Model, design: Design, places: Layout, fence: Fence | None) -> None:
+        self._fence = fence
         self._provisioned = is_provisioned(design)
         self.summary = f"provision capacity; {NO_AUTOSCALING}" if self._provisioned else "have it paid by request"
         table = next(one for one in design.structures if one.kind == "table")
@@ -336,7 +338,7 @@ class SetBilling(Change):
         self._indexes = {index.name: _throughput(model, design, index.name) for index in places.indexes}
 
     def run(self) -> Proc[None]:
-        yield from until_active()
+        yield from _ready(self._fence)
         (reply,) = yield [Request("DescribeTable", {})]
         there = [one["IndexName"] for one in _checked(reply)["Table"].get("GlobalSecondaryIndexes", ())]
         body = dict(self._body)
@@ -353,7 +355,8 @@ class SetBilling(Change):
 class CreateIndex(Change):
     """One index; DynamoDB fills it from the items that have its keys."""
 
-    def __init__(self, model: Model, design: Design, index: Index, state: str) -> None:
+    def __init__(self, model: Model, design: Design, index: Index, state: str, fence: Fence | None) -> None:
+        self._fence = fence
         self.summary = f"create the index {index.name} ({index.projection}) and fill it"
         self.fault = f"index {index.name} is {state}"
         self._body = {
@@ -362,7 +365,7 @@ class CreateIndex(Change):
         }
 
     def run(self) -> Proc[None]:
-        yield from until_active()
+        yield from _ready(self._fence)
         yield from _tolerant(Request("UpdateTable", self._body, repeatable=False))
         yield from until_active()
 
@@ -370,12 +373,13 @@ class CreateIndex(Change):
 class DeleteIndex(Change):
     """One index; the rows themselves stay."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, fence: Fence | None) -> None:
+        self._fence = fence
         self.summary = f"delete the index {name}, which can be made again"
         self._name = name
 
     def run(self) -> Proc[None]:
-        yield from until_active()
+        yield from _ready(self._fence)
         body = {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": self._name}}]}
         (reply,) = yield [Request("UpdateTable", body, repeatable=False)]
         if isinstance(reply, Exception) and not isinstance(reply, MissingTableError):

@@ -13,9 +13,10 @@ from typing import Any
 from keyplan.engines.base import Proc, Sighting
 from keyplan.engines.dynamodb.conditions import Expression
 from keyplan.engines.dynamodb.faults import ConditionError
+from keyplan.engines.dynamodb.fence import Fence
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK, TTL, Item, Layout, Place
 from keyplan.engines.dynamodb.operations import Request
-from keyplan.engines.dynamodb.values import expiry_seconds
+from keyplan.engines.dynamodb.values import expiry_seconds, item_bytes
 from keyplan.engines.unreadable import readable
 from keyplan.model.entity import EXPIRES
 
@@ -112,19 +113,36 @@ class Derived:
 
     # Putting right
 
-    def write(self, items: Sequence[Item]) -> Proc[None]:
+    def write(self, items: Sequence[Item], fence: Fence | None = None) -> Proc[None]:
         """Changes items, and those that somebody has changed meanwhile as they are now."""
         late = list(items)
+        if fence is not None:
+            late = yield from self._together(late, fence)
         while late:
-            late = yield from self._rewritten(late)
+            late = yield from self._rewritten(late, fence)
 
-    def _rewritten(self, items: Sequence[Item]) -> Proc[list[Item]]:
+    def _together(self, items: Sequence[Item], fence: Fence) -> Proc[list[Item]]:
+        """Changes items by as few transactions as that takes; all of them if one was changed meanwhile."""
+        updates = [(item, update) for item in items if (update := self.update(item)) is not None]
+        if not updates:
+            return []
+        (reply,) = yield [fence.writes(({"Update": update}, item_bytes(item)) for item, update in updates)]
+        if isinstance(reply, ConditionError):
+            return [item for item, _ in updates]
+        if isinstance(reply, Exception):
+            raise reply
+        return []
+
+    def _rewritten(self, items: Sequence[Item], fence: Fence | None) -> Proc[list[Item]]:
         """Changes items; those that somebody has changed meanwhile, as they are now."""
         wanted = [(item, update) for item in items if (update := self.update(item)) is not None]
         late: list[Item] = []
         for first in range(0, len(wanted), AT_ONCE):
             some = wanted[first : first + AT_ONCE]
-            replies = yield [Request("UpdateItem", update) for _, update in some]
+            replies = yield [
+                Request("UpdateItem", update) if fence is None else fence.writes([({"Update": update}, 0)])
+                for _, update in some
+            ]
             again = []
             for (item, _), reply in zip(some, replies, strict=True):
                 if isinstance(reply, ConditionError):
@@ -184,10 +202,9 @@ class Derived:
 
     def _place(self, item: Item) -> Place | None:
         """Whose entry an item is, by its keys."""
-        pk, sk = item[PK]["S"], item[SK]["S"]
-        if pk == RECORD_TAG:
+        if item[PK]["S"] == RECORD_TAG:
             return None
-        found = [place for place in self._places if _begins(pk, place.partition) and _begins(sk, place.sort)]
+        found = [place for place in self._places if place.has(item)]
         return max(found, key=lambda place: len(place.partition.prefix) + len(place.sort.prefix), default=None)
 
 
@@ -202,7 +219,3 @@ def _key(place: Place, item: Item) -> tuple[Any, ...]:
 def _end(entry: dict[str, Any]) -> dict[str, Any] | None:
     moment = entry[EXPIRES]
     return None if moment is None else {"N": str(expiry_seconds(moment))}
-
-
-def _begins(text: str, codec: Any) -> bool:
-    return bool(text.startswith(codec.prefix) if codec.parts else text == codec.prefix)

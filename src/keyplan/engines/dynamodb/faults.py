@@ -57,7 +57,12 @@ class MissingTableError(EngineError, DesignMismatchError):
 
 
 class OversizeError(EngineError, ArgumentError):
-    """An item or key that is larger than DynamoDB takes; nothing was written."""
+    """An item or key that is larger than DynamoDB takes; nothing was written. `edit` is the number of the item, where
+    the reply says which it is."""
+
+    def __init__(self, message: str, *, edit: int | None = None) -> None:
+        super().__init__(message)
+        self.edit = edit
 
 
 class RefusedError(EngineError):
@@ -184,10 +189,11 @@ def _canceled(found: Mapping[str, Any], said: str, where: str) -> EngineError:
         number = next(at for at, reason in enumerate(reasons) if reason.code == "ConditionalCheckFailed")
         message = f"{where}: the condition of item {number + 1} does not hold; nothing was written"
         return ConditionError(message, edit=number, item=reasons[number].item, reasons=reasons)
-    for reason in reasons:
+    for number, reason in enumerate(reasons):
         if reason.code == "ValidationError":
             if any(word in reason.message.lower() for word in _TOO_LARGE):
-                return OversizeError(f"{where}: {_sentence(reason.message, reason.code)}; split or shorten the value")
+                said = _sentence(reason.message, reason.code)
+                return OversizeError(f"{where}: {said}; split or shorten the value", edit=number)
             return RefusedError(f"{where}: {_sentence(reason.message, reason.code)}", code=reason.code)
         if reason.code == "ItemCollectionSizeLimitExceeded":
             return StorageError(f"{where}: a partition with a local index has reached 10 GB; spread its key")

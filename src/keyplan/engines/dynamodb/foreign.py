@@ -42,3 +42,14 @@ def check_names(wanted: Mapping[str, Index], others: Collection[str]) -> None:
 def recorded(names: Collection[str]) -> dict[str, Any]:
     """The names as an attribute of the record; DynamoDB has no empty sets."""
     return {"index_names": {"SS": sorted(names)}} if names else {}
+
+
+def fits(index: Index, about: Mapping[str, Any], types: Mapping[str, str]) -> bool:
+    """Whether an index that is there is the one that a design wants."""
+    schema = [(one["AttributeName"], types.get(one["AttributeName"]), one["KeyType"]) for one in about["KeySchema"]]
+    if schema != [(one.name, one.type, one.role) for one in index.keys]:
+        return False
+    projection = about["Projection"]
+    if projection["ProjectionType"] != index.projection:
+        return False
+    return set(projection.get("NonKeyAttributes", ())) == set(index.attributes)

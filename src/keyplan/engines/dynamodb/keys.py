@@ -412,6 +412,10 @@ class KeyCodec:
             )
         return text
 
+    def begins(self, text: str) -> bool:
+        """Whether a key may be one of these, by its tag."""
+        return text.startswith(self.prefix) if self.parts else text == self.prefix
+
     def decode(self, text: str) -> tuple[object, ...]:
         """The values of a key that this codec encoded."""
         if not text.startswith(self.prefix):

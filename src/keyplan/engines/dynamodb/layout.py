@@ -113,6 +113,10 @@ class Place:
     def expires(self) -> bool:
         return EXPIRES in self.slots
 
+    def has(self, item: Item) -> bool:
+        """Whether an item of the table is an entry here, by its keys."""
+        return self.partition.begins(item[PK]["S"]) and self.sort.begins(item[SK]["S"])
+
     def key(self, values: Sequence[Any]) -> dict[str, dict[str, Any]]:
         """The primary key of the entry with these values of all parts."""
         width = self.width

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import random
+import secrets
 import time
 from collections.abc import Generator, Sequence
 from typing import Any, TypeVar
 
 from keyplan.engines.base import Reply, Round
 from keyplan.engines.dynamodb.credentials import parse_url, resolve
-from keyplan.engines.dynamodb.faults import ConditionError, FailedError, RefusedError
+from keyplan.engines.dynamodb.faults import ConditionError, FailedError, OversizeError, RefusedError
+from keyplan.engines.dynamodb.fence import FencedRequest, OvertakenError
 from keyplan.engines.dynamodb.operations import READS, Request
 from keyplan.engines.dynamodb.transport import AsyncTransport, Call, Transport
 from keyplan.engines.dynamodb.wire import LostReplyError
@@ -43,6 +45,8 @@ def exchange(round: Round, table: str) -> Calls[list[Reply]]:
     for number, request in enumerate(round):
         if isinstance(request, BulkRequest):
             replies[number] = yield from _bulk(request, table)
+        elif isinstance(request, FencedRequest):
+            replies[number] = yield from _fenced(request, table)
         else:
             plain.append(number)
     if plain:
@@ -85,9 +89,7 @@ def _complete(calls: Sequence[Call], replies: list[Any]) -> Calls[None]:
             return
         if waited >= READ_SECONDS:
             for number in unread:
-                replies[number] = ThrottledError(
-                    f"dynamodb BatchGetItem: throttled for {waited:.0f} s; read more slowly"
-                )
+                replies[number] = _throttled("BatchGetItem", waited, "read more slowly")
             return
         if pause:
             seconds = pause * (0.5 + random.random())
@@ -106,6 +108,12 @@ def _complete(calls: Sequence[Call], replies: list[Any]) -> Calls[None]:
                 whole.setdefault(table, []).extend(items)
                 pause = FIRST_PAUSE if items else pause
             replies[number]["UnprocessedKeys"] = more.get("UnprocessedKeys") or {}
+
+
+def _throttled(operation: str, waited: float, advice: str) -> ThrottledError:
+    error = ThrottledError(f"dynamodb {operation}: throttled for {waited:.0f} s; {advice}")
+    error.waited = waited
+    return error
 
 
 def _is_lost(reply: Any) -> bool:
@@ -162,18 +170,51 @@ def _bulk(request: BulkRequest, table: str) -> Calls[Reply]:
             for batch, reply in zip(some, replies, strict=True):
                 if isinstance(reply, ThrottledError) or _is_lost(reply):
                     left.append(batch)
-                elif isinstance(reply, Exception):
-                    return reply
+                elif isinstance(reply, EngineError):
+                    return request.refused(reply)
                 else:
                     left += [unwritten for unwritten in reply.get("UnprocessedItems", {}).values() if unwritten]
         waiting = left
         if waiting:
             if waited >= BULK_SECONDS:
-                return ThrottledError(f"dynamodb BatchWriteItem: throttled for {waited:.0f} s; load more slowly")
+                return _throttled("BatchWriteItem", waited, "load more slowly")
             seconds = pause * (0.5 + random.random())
             yield seconds
             waited += seconds
             pause = min(2.0, pause * 2)
+    return {}
+
+
+def _fenced(request: FencedRequest, table: str) -> Calls[Reply]:
+    chunks = list(reversed(request.chunks))
+    waited, pause = 0.0, FIRST_PAUSE
+    while chunks:
+        chunk = chunks.pop()
+        whole = Request(
+            "TransactWriteItems",
+            {"TransactItems": [*chunk, request.check], "ClientRequestToken": secrets.token_hex(16)},
+        )
+        call = Call(whole.operation, whole.filled(table), True)
+        (reply,) = yield [call]
+        if _is_lost(reply):
+            reply = yield from _again(call)
+        if isinstance(reply, ThrottledError) and waited < BULK_SECONDS:
+            chunks.append(chunk)
+            seconds = pause * (0.5 + random.random())
+            yield seconds
+            waited, pause = waited + seconds, min(2.0, pause * 2)
+        elif isinstance(reply, ThrottledError):
+            return _throttled(call.operation, waited, "try again, or raise the capacity")
+        elif isinstance(reply, ConditionError):
+            overtaken = len(reply.reasons) > len(chunk) and reply.reasons[-1].code == "ConditionalCheckFailed"
+            return OvertakenError() if overtaken else reply
+        elif isinstance(reply, OversizeError | RefusedError) and len(chunk) > 1:
+            middle = len(chunk) // 2
+            chunks += [chunk[middle:], chunk[:middle]]
+        elif isinstance(reply, Exception):
+            return reply
+        else:
+            waited, pause = 0.0, FIRST_PAUSE
     return {}
 
 

@@ -4,7 +4,8 @@ The items `DESIGN#0`, `DESIGN#1` … of the partition `KEYPLAN` have the lock te
 the table (`standing.py`), written by one transaction that refuses to overwrite a record it has not seen. While `apply`
 changes what is there, the first says to which design in `changing`, and `PLACES` has all that may be found meanwhile,
 so that the next `apply`, of this design or another, knows what to finish or to take away. One that has been overtaken
-by that of another design no longer finds its hash there, and stops.
+by that of another design no longer finds its hash there, and stops; until then it writes only what the token of
+`fence.py` allows.
 
 `HOLDS#0` says in a few bytes what open stores have to agree on, and whether the table is being changed, for them to
 look at (`engines/lease.py`).
@@ -16,12 +17,14 @@ import secrets
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from keyplan.engines.base import OTHER_DESIGN, UNFINISHED, Catalog, Change, Proc
+from keyplan.engines.base import OTHER_DESIGN, UNFINISHED, Catalog, Change, Codec, Proc
 from keyplan.engines.dynamodb.faults import ConditionError
-from keyplan.engines.dynamodb.foreign import recorded
-from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK
+from keyplan.engines.dynamodb.fence import Fence, lowered
+from keyplan.engines.dynamodb.foreign import fits, recorded
+from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK, Index
 from keyplan.engines.dynamodb.operations import Request
-from keyplan.engines.dynamodb.standing import Standing, told
+from keyplan.engines.dynamodb.requests import DynamoDBCodec
+from keyplan.engines.dynamodb.standing import NOTHING, Moves, Standing, told
 from keyplan.engines.dynamodb.waiting import until_active
 from keyplan.engines.lease import Held
 from keyplan.errors import ConflictError
@@ -47,19 +50,22 @@ class Record(Change):
         about: dict[str, Any],
         places: Sequence[Standing],
         found: Catalog,
-        fills: Sequence[str] = (),
+        moved: Moves = NOTHING,
+        indexes: Sequence[Index] = (),
     ) -> None:
+        self._indexes = indexes
         self._model = model
         self._lock = lock
         self._upkeep = upkeep
         self._about = about
         self._places = places
         self._found = found
-        self.fills = tuple(fills)
-        self.announced = False
-        """Whether a step before this one has the record say that the table is being changed."""
+        self.fills, self.fresh = moved.fills, moved.fresh
+        self.fence: Fence | None = None
+        """That of the step before this one which has the record say that the table is being changed."""
 
     def run(self) -> Proc[None]:
+        yield from self._see_indexes()
         had = self._found.found
         items = _written(DESIGN, "lock", self._lock, had.get("pieces", 0))
         mine = design_hash(self._lock)
@@ -69,13 +75,33 @@ class Record(Change):
         head["ConditionExpression"] = f"attribute_not_exists({PK}) OR {condition}"
         head["ExpressionAttributeNames"] = {"#hash": "hash"}
         head["ExpressionAttributeValues"] = values
+        if self.fence is not None or "changing" in had:
+            items.append(lowered())
         yield from together([*items, *written_places(self._places, self._found), _holds(self._upkeep)])
+
+    def _see_indexes(self) -> Proc[None]:
+        """DynamoDB makes tables and indexes in no transaction: another process may have made them otherwise."""
+        (reply,) = yield [Request("DescribeTable", {})]
+        if isinstance(reply, Exception):
+            raise reply
+        table = reply["Table"]
+        types = {one["AttributeName"]: one["AttributeType"] for one in table.get("AttributeDefinitions", ())}
+        kinds = ("GlobalSecondaryIndexes", "LocalSecondaryIndexes")
+        there = {one["IndexName"]: one for kind in kinds for one in table.get(kind) or ()}
+        if not all(index.name in there and fits(index, there[index.name], types) for index in self._indexes):
+            raise ConflictError(_OTHER)
+
+    def guarded(self, codec: Codec) -> Codec:
+        if self.fence is None:
+            return codec
+        assert isinstance(codec, DynamoDBCodec)
+        return codec.fenced(self.fence)
 
     def _as_seen(self, mine: str) -> tuple[str, dict[str, Any]]:
         """The record is as it was seen, or as we have made it since, or somebody has recorded the same design."""
         had = self._found.found
         values = {":mine": {"S": mine}, ":seen": {"S": had.get("hash") or mine}}
-        if self.announced:
+        if self.fence is not None:
             done = "#hash = :mine AND attribute_not_exists(changing)"
             return f"({done}) OR (#hash IN (:mine, :seen) AND changing = :mine)", values
         if "changing" in had:
@@ -90,8 +116,16 @@ class Announce(Change):
     announces = True
 
     def __init__(
-        self, lock: str, indexes: Collection[str], places: Sequence[Standing], found: Catalog, *, stops_reads: bool
+        self,
+        lock: str,
+        indexes: Collection[str],
+        places: Sequence[Standing],
+        found: Catalog,
+        fence: Fence,
+        *,
+        stops_reads: bool,
     ) -> None:
+        self._fence = fence
         self._stops_reads = stops_reads
         self._mine = design_hash(lock)
         self._indexes = recorded(indexes)
@@ -118,7 +152,9 @@ class Announce(Change):
         # One that was cut off may have begun to take away what stores read.
         stops_reads = self._stops_reads or "changing" in had
         holds = _changing(stops_reads)
-        yield from together([{"Update": head}, *written_places(self._places, self._found), holds])
+        places = written_places(self._places, self._found)
+        yield from together([{"Update": head}, self._fence.raised(), *places, holds])
+        yield from self._fence.joined()
 
 
 def _holds(upkeep: str) -> dict[str, Any]:
@@ -151,15 +187,10 @@ def look(upkeep: str) -> Proc[Held]:
     return Held(stop=UNFINISHED) if found["stops_reads"]["BOOL"] else Held(stop_writes=UNFINISHED)
 
 
-def still_mine(lock: str) -> dict[str, Any]:
-    """The check that the table is still being changed to this design, as an item of a transaction."""
-    return {
-        "ConditionCheck": {
-            "Key": record_key(DESIGN, 0),
-            "ConditionExpression": "changing = :mine",
-            "ExpressionAttributeValues": {":mine": {"S": design_hash(lock)}},
-        }
-    }
+def fence_of(lock: str, found: Catalog) -> Fence:
+    """The fence of whoever applies a design: to be shared with others who do, and to be taken from those of another."""
+    changing = found.found.get("changing", {}).get("S")
+    return Fence(None if changing in (None, design_hash(lock)) else found.found.get("fence"))
 
 
 def written_places(places: Sequence[Standing], found: Catalog) -> list[dict[str, Any]]:

@@ -8,13 +8,15 @@ as it was read.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from keyplan.engines.base import Catalog, Change, Proc
-from keyplan.engines.dynamodb.derived import AT_ONCE, Derived
+from keyplan.engines.dynamodb.derived import Derived
+from keyplan.engines.dynamodb.fence import Fence
 from keyplan.engines.dynamodb.layout import PK, SK, Item, Layout
 from keyplan.engines.dynamodb.operations import Request
-from keyplan.engines.dynamodb.record import still_mine, together, written_places
+from keyplan.engines.dynamodb.record import together, written_places
 from keyplan.engines.dynamodb.standing import Moves, Standing, of_cleared
 
 
@@ -24,9 +26,11 @@ class Refill(Change):
     def __init__(
         self,
         places: Layout,
+        fence: Fence,
         strips: Mapping[tuple[str, str], frozenset[str]] | None = None,
         lost: Sequence[str] = (),
     ) -> None:
+        self._fence = fence
         named = ", ".join(index.name for index in places.indexes) or "indexes that are gone"
         self.summary = f"write the keys of {named} into the items that are there; until then, patterns answer in part"
         if lost:
@@ -35,36 +39,36 @@ class Refill(Change):
         self._derived = Derived(places, strips)
 
     def run(self) -> Proc[None]:
-        yield from _each_page(self, {}, self._derived.write)
+        yield from _each_page(self, {}, partial(self._derived.write, fence=self._fence))
 
 
 class Clear(Change):
     """Deletes the items of places that the design does not have."""
 
-    def __init__(self, clears: Sequence[Standing], others: Sequence[Standing], lock: str, found: Catalog) -> None:
+    def __init__(self, clears: Sequence[Standing], others: Sequence[Standing], fence: Fence, found: Catalog) -> None:
         rows = ", ".join(f"'{one.entity}'" for one in clears if one.home)
         views = ", ".join(f"'{one.view}'" for one in clears)
         self.destructive = bool(rows)
         self.summary = f"delete all rows of {rows}" if rows else f"delete the items of {views}, which can be made again"
-        self._clears, self._others, self._lock, self._found = clears, others, lock, found
+        self._clears, self._others, self._fence, self._found = clears, others, fence, found
 
     def run(self) -> Proc[None]:
         def delete(items: Sequence[Item]) -> Proc[None]:
             going = of_cleared(items, self._clears, self._others)
-            for first in range(0, len(going), AT_ONCE):
-                replies = yield [
-                    Request("DeleteItem", {"Key": {name: item[name] for name in (PK, SK)}})
-                    for item in going[first : first + AT_ONCE]
-                ]
-                for reply in replies:
-                    if isinstance(reply, Exception):
-                        raise reply
+            for reply in (yield [self._fence.writes(map(_deletion, going))]) if going else ():
+                if isinstance(reply, Exception):
+                    raise reply
 
         yield from _each_page(self, {"ProjectionExpression": f"{PK}, {SK}"}, delete)
-        yield from together([still_mine(self._lock), *written_places(self._others, self._found)])
+        yield from together([self._fence.check(), *written_places(self._others, self._found)])
 
 
-def clearing(moves: Moves, lock: str, found: Catalog) -> list[Change]:
+def _deletion(item: Item) -> tuple[dict[str, Any], int]:
+    """A delete as an item of a transaction; how large what goes is nobody knows, and does not seem to matter."""
+    return {"Delete": {"Key": {name: item[name] for name in (PK, SK)}}}, 0
+
+
+def clearing(moves: Moves, fence: Fence, found: Catalog) -> list[Change]:
     """The steps that delete what only the old design had; rows by one of their own."""
     steps: list[Change] = []
     stands = list(moves.meanwhile)
@@ -72,7 +76,7 @@ def clearing(moves: Moves, lock: str, found: Catalog) -> list[Change]:
         some = [one for one in moves.clears if one.home == rows]
         if some:
             others = [one for one in stands if one not in some]
-            steps.append(Clear(some, others, lock, found))
+            steps.append(Clear(some, others, fence, found))
             stands = others
     return steps
 

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from keyplan.engines.base import Answer, Ask, Codec, Proc, Reader, Reply, Row, Sighting, Span
+from keyplan.engines.dynamodb.conditions import Expression
 from keyplan.engines.dynamodb.derived import Derived
+from keyplan.engines.dynamodb.fence import Fence, FencedRequest
 from keyplan.engines.dynamodb.layout import PK, SK, Item, Layout, Place, intents_place, layout
 from keyplan.engines.dynamodb.limits import LIMITS
 from keyplan.engines.dynamodb.native_range import native_range
@@ -24,6 +27,9 @@ from keyplan.plan.design import Design
 from keyplan.plan.edits import Edit
 from keyplan.plan.intents import INTENTS
 from keyplan.plan.steps import Search
+
+MOST_TESTS = 40
+"""Places that a Scan is filtered by; an expression may have 4 KB."""
 
 
 @dataclass(slots=True)
@@ -229,6 +235,25 @@ def _following(request: Request, last: Any, left: int | None) -> Request:
     return Request(request.operation, body)
 
 
+def _of_any(places: Sequence[Place]) -> dict[str, Any]:
+    """A filter for the items of some places, as long as it does not become too long."""
+    use = Expression()
+    tests = []
+    for keys in dict.fromkeys(
+        tuple((codec.prefix, bool(codec.parts)) for codec in (one.partition, one.sort)) for one in places
+    ):
+        terms = [
+            f"begins_with({name}, {use.value({'S': prefix})})" if parts else f"{name} = {use.value({'S': prefix})}"
+            for name, (prefix, parts) in zip((PK, SK), keys, strict=True)
+        ]
+        tests.append(f"({' AND '.join(terms)})")
+    if len(tests) > MOST_TESTS:
+        return {}
+    body: dict[str, Any] = {"FilterExpression": " OR ".join(tests)}
+    use.into(body)
+    return body
+
+
 class _Family:
     """Parents together with their embedded children, from the items of their partitions."""
 
@@ -266,12 +291,16 @@ class DynamoDBCodec(Codec):
     returns_together = False
     atomic_edits = LIMITS.transaction_items
 
-    def __init__(self, model: Model, design: Design) -> None:
+    def __init__(self, model: Model, design: Design, fence: Fence | None = None) -> None:
+        self._about = (model, design)
         self.layout: Layout = layout(model, design)
         self._homes = {(view, tuple(at)) for view, at in design.homes.values()}
         self._others = self.layout.places.keys() - self._homes
         self.layout.places[INTENTS, ()] = intents_place()
-        self._writer = Writer(self.layout)
+        self._fence = fence
+        self._writer = Writer(self.layout, fence)
+        if fence is not None:
+            self.atomic_edits = LIMITS.transaction_items - 1
 
     def reader(self, search: Search) -> DynamoDBReader:
         return DynamoDBReader(self.layout.places[search.view, search.at], search)
@@ -282,8 +311,40 @@ class DynamoDBCodec(Codec):
     def wrote(self, request: WriteRequest, reply: Reply) -> list[Row | None]:
         return self._writer.wrote(request, reply)
 
-    def bulk(self, edits: Sequence[Edit]) -> list[BulkRequest]:
-        return self._writer.bulk(edits)
+    def fenced(self, fence: Fence) -> DynamoDBCodec:
+        """The same, but whatever it writes checks that whoever does so is still the one to change the table."""
+        return DynamoDBCodec(*self._about, fence)
+
+    def bulk(self, edits: Sequence[Edit]) -> list[BulkRequest] | list[FencedRequest]:
+        return self._writer.bulk(edits) if self._fence is None else self._writer.bulk_behind(self._fence, edits)
+
+    def sweep(
+        self,
+        searches: Sequence[Search],
+        each: Callable[[int, list[Row]], Proc[None]],
+        unread: Callable[[Search, UnreadableError], None] | None = None,
+    ) -> Proc[None]:
+        """One Scan of the table, whose items say by their keys which of the places they are in; or a Query for each
+        place where all have a partition of their own."""
+        places = [self.layout.places[search.view, search.at] for search in searches]
+        if all(place.width == 0 for place in places):
+            yield from super().sweep(searches, each, unread)
+            return
+        rows = [place.decoder(search.takes) for place, search in zip(places, searches, strict=True)]
+        body = {"ConsistentRead": True, **_of_any(places)}
+        while True:
+            (page,) = yield [Request("Scan", body)]
+            if isinstance(page, Exception):
+                raise page
+            for number, (place, row, search) in enumerate(zip(places, rows, searches, strict=True)):
+                items = [item for item in page["Items"] if place.has(item)]
+                if unread is not None:
+                    items = readable(items, row, partial(unread, search))
+                if items:
+                    yield from each(number, [row(item) for item in items])
+            if "LastEvaluatedKey" not in page:
+                return
+            body = {**body, "ExclusiveStartKey": page["LastEvaluatedKey"]}
 
     def check(self, note: Callable[[Sighting], None], *, repair: bool) -> Proc[None]:
         """The keys of index entries that items have, their own, and the second after which they may be deleted."""

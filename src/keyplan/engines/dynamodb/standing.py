@@ -130,6 +130,8 @@ class Moves:
 
     fills: tuple[str, ...]
     """The views whose entries, or copies, have to be made from the rows."""
+    fresh: tuple[str, ...]
+    """Those of them that nothing has ever been written to here."""
     clears: tuple[Standing, ...]
     """Places whose items go."""
     strips: Mapping[tuple[str, str], frozenset[str]]
@@ -150,7 +152,7 @@ class Moves:
         return bool(self.fills or self.clears or self.strips or self.refills)
 
 
-NOTHING = Moves((), (), {}, (), (), False, ())
+NOTHING = Moves((), (), (), {}, (), (), False, ())
 
 
 def moves(model: Model, there: Sequence[Standing], wanted: Sequence[Standing]) -> Moves:
@@ -198,6 +200,9 @@ def moves(model: Model, there: Sequence[Standing], wanted: Sequence[Standing]) -
     same = [one for one in there if not one.home and one.shape in shapes]
     return Moves(
         tuple(fills),
+        tuple(name for name in fills if all(one in entering for one in fresh_ones if one.view == name))
+        if homes
+        else (),
         clears,
         strips,
         tuple(one.entity for one in gone_homes),

@@ -14,12 +14,14 @@ from typing import Any
 
 from keyplan.engines.base import Reply, Row
 from keyplan.engines.dynamodb.conditions import Expression, test_holds, test_term
-from keyplan.engines.dynamodb.faults import ConditionError
+from keyplan.engines.dynamodb.faults import ConditionError, OversizeError
+from keyplan.engines.dynamodb.fence import Fence, FencedRequest, OvertakenError
 from keyplan.engines.dynamodb.keys import encode_timestamp
 from keyplan.engines.dynamodb.layout import PK, SK, TTL, IndexKey, Item, Layout, Place, Slot
-from keyplan.engines.dynamodb.limits import LIMITS
+from keyplan.engines.dynamodb.limits import KB, LIMITS
 from keyplan.engines.dynamodb.operations import Request
-from keyplan.engines.dynamodb.values import expiry_seconds
+from keyplan.engines.dynamodb.oversize import SPLIT
+from keyplan.engines.dynamodb.values import attribute_bytes, expiry_seconds, item_bytes
 from keyplan.errors import ConflictError, DesignError, EngineError, KeyplanError, RangeError, UnsupportedError
 from keyplan.model.entity import EXPIRES
 from keyplan.model.values import add
@@ -39,12 +41,18 @@ class WriteRequest(Request):
 
     edits: Sequence[Edit] = ()
     places: Sequence[Place] = ()
+    checks: Sequence[dict[str, Any]] = ()
+    """What is checked besides, behind the edits."""
 
     def refused(self, error: EngineError) -> Reply:
         """What an error means for these edits: an error of ours, or a reply where nothing had to be done."""
+        if isinstance(error, OversizeError):
+            return too_large(self.places, self.edits, error, "nothing was written; ")
         if not isinstance(error, ConditionError):
             return error
         number = error.edit
+        if number >= len(self.edits) or (self.checks and len(error.reasons) > 1 and error.reasons[-1].code != "None"):
+            return OvertakenError()
         edit, place = self.edits[number], self.places[number]
         if len(self.edits) == 1 and _is_lenient(edit) and error.item is None:
             return {}
@@ -81,7 +89,7 @@ class WriteRequest(Request):
                     tests.append(Test(path, "=", entry[path]))
             expect = "present" if edit.do == "add" else edit.expect
             edits[number] = replace(edit, do="patch", values=values, adds=adds, tests=tuple(tests), expect=expect)
-        return compose(self.places, edits)
+        return compose(self.places, edits, self.checks)
 
 
 @dataclass(slots=True)
@@ -89,6 +97,14 @@ class BulkRequest:
     """Puts and deletes of many items, in batches that the port sends at once and completes."""
 
     batches: list[list[dict[str, Any]]]
+    edits: Sequence[Edit]
+    place_of: Callable[[Edit], Place]
+
+    def refused(self, error: EngineError) -> EngineError:
+        """What an error means: if an item is too large, then the largest."""
+        if not isinstance(error, OversizeError):
+            return error
+        return too_large([self.place_of(edit) for edit in self.edits], self.edits, error)
 
 
 def _refusal(edit: Edit, place: Place, number: int, item: Item | None) -> KeyplanError:
@@ -102,6 +118,32 @@ def _refusal(edit: Edit, place: Place, number: int, item: Item | None) -> Keypla
     if edit.tests:
         return conflict(number, f"{row} is missing, or the condition of the write does not hold; read it again")
     return conflict(number, f"{row} does not exist; check its key")
+
+
+def too_large(places: Sequence[Place], edits: Sequence[Edit], error: OversizeError, done: str = "") -> OversizeError:
+    """The error for an item that is too large: which row it is of, and its largest values."""
+    sizes = [_written_bytes(place, edit) for place, edit in zip(places, edits, strict=True)]
+    number = error.edit
+    if number is None or number >= len(edits):
+        number = max(range(len(edits)), key=lambda one: sum(sizes[one].values()))
+    edit, found = edits[number], sizes[number]
+    most, total = LIMITS.item_bytes // KB, sum(found.values())
+    largest = [path for path in sorted(found, key=lambda path: (-found[path], path))[:3] if found[path] * 10 > total]
+    shown = ", ".join(f"'{path}' {found[path] / KB:,.0f} KB" for path in largest) or "its values"
+    if edit.do == "put":
+        why = f"its item would have {total / KB:,.0f} KB ({shown}), and dynamodb takes {most} KB"
+    else:
+        why = f"with {shown} its item would have more than the {most} KB that dynamodb takes"
+    row = f"{places[number].entity} '{', '.join(map(str, edit.key))}'"
+    return OversizeError(f"{row}: {why}; {done}shorten them, or {SPLIT}", edit=number)
+
+
+def _written_bytes(place: Place, edit: Edit) -> dict[str, int]:
+    """What an edit writes, by path."""
+    found = {path: place.slots[path].encode(value) for path, value in edit.values.items() if path in place.slots}
+    return {
+        path: attribute_bytes(place.slots[path].attribute, value) for path, value in found.items() if value is not None
+    }
 
 
 def conflict(edit: int, message: str) -> ConflictError:
@@ -134,12 +176,14 @@ def _is_lenient(edit: Edit) -> bool:
 class Writer:
     """Edits to requests, for one layout."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, fence: Fence | None = None) -> None:
+        self._fence = fence
         self._places = layout.places
         self._decoders: dict[int, Callable[[Item], Row]] = {}
 
     def write(self, edits: Sequence[Edit]) -> WriteRequest:
-        return compose([self._place(edit) for edit in edits], edits)
+        checks = [self._fence.check()] if self._fence is not None else ()
+        return compose([self._place(edit) for edit in edits], edits, checks)
 
     def wrote(self, request: WriteRequest, reply: Reply) -> list[Row | None]:
         if isinstance(reply, Exception):
@@ -159,22 +203,30 @@ class Writer:
 
     def bulk(self, edits: Sequence[Edit]) -> list[BulkRequest]:
         """Puts and deletes; of several edits of one item the last one counts."""
-        last: dict[tuple[str, str], dict[str, Any]] = {}
+        writes = [{f"{do}Request": body} for do, body in self._singly(edits)]
+        size = LIMITS.batch_write_items
+        batches = [writes[start : start + size] for start in range(0, len(writes), size)]
+        return [BulkRequest(batches, edits, self._place)] if batches else []
+
+    def bulk_behind(self, fence: Fence, edits: Sequence[Edit]) -> list[FencedRequest]:
+        """The same in transactions that check whether they may."""
+        sized = [({do: body}, sum(map(item_bytes, body.values()))) for do, body in self._singly(edits)]
+        return [fence.writes(sized)] if sized else []
+
+    def _singly(self, edits: Sequence[Edit]) -> list[tuple[str, dict[str, Any]]]:
+        last: dict[tuple[str, str], tuple[str, dict[str, Any]]] = {}
         for edit in edits:
             place = self._place(edit)
             if edit.do == "put":
                 item = _item(place, edit)
-                write = {"PutRequest": {"Item": item}}
+                write = ("Put", {"Item": item})
             elif edit.do == "delete":
                 item = place.key(edit.key)
-                write = {"DeleteRequest": {"Key": item}}
+                write = ("Delete", {"Key": item})
             else:
                 raise UnsupportedError(f"dynamodb: no '{edit.do}' in bulk")
             last[item[PK]["S"], item[SK]["S"]] = write
-        writes = list(last.values())
-        size = LIMITS.batch_write_items
-        batches = [writes[start : start + size] for start in range(0, len(writes), size)]
-        return [BulkRequest(batches)] if batches else []
+        return list(last.values())
 
     def _place(self, edit: Edit) -> Place:
         place = self._places.get((edit.view, edit.at))
@@ -189,21 +241,21 @@ class Writer:
         return found
 
 
-def compose(places: Sequence[Place], edits: Sequence[Edit]) -> WriteRequest:
+def compose(places: Sequence[Place], edits: Sequence[Edit], checks: Sequence[dict[str, Any]] = ()) -> WriteRequest:
     """The request that does all edits or none."""
-    if len(edits) == 1 and edits[0].do != "check":
+    if not checks and len(edits) == 1 and edits[0].do != "check":
         edit = edits[0]
         body = operation(places[0], edit)
         if edit.returning and edit.do != "put":
             body["ReturnValues"] = "ALL_OLD" if edit.do == "delete" else "ALL_NEW"
         return WriteRequest(_SINGLE[edit.do], body, _is_repeatable(edit), edits, places)
-    if len(edits) > LIMITS.transaction_items:
+    if len(edits) + len(checks) > LIMITS.transaction_items:
         raise UnsupportedError(f"dynamodb writes {LIMITS.transaction_items} items at once, not {len(edits)}")
     items = [{_TOGETHER[edit.do]: operation(place, edit)} for place, edit in zip(places, edits, strict=True)]
-    body = {"TransactItems": items, "ClientRequestToken": secrets.token_hex(16)}
+    body = {"TransactItems": [*items, *checks], "ClientRequestToken": secrets.token_hex(16)}
     if any(edit.returning and edit.do != "put" for edit in edits):
         raise UnsupportedError("dynamodb returns an item by a request of one edit alone")
-    return WriteRequest("TransactWriteItems", body, True, edits, places)
+    return WriteRequest("TransactWriteItems", body, True, edits, places, checks)
 
 
 def _read(place: Place, edit: Edit) -> Request:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from keyplan.engines.base import Catalog, Change, Engine, Proc
 from keyplan.engines.lease import until_noticed
-from keyplan.errors import DesignMismatchError
+from keyplan.errors import ConflictError, DesignMismatchError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design, Objective
 from keyplan.plan.lockfile import design_hash, lock_text
@@ -64,7 +64,7 @@ def _difference(model: Model, engine: Engine, design: Design, catalog: Catalog, 
     views = dict.fromkeys((*last.doubted, *new))
     steps: list[Change] = [*changes]
     if views:
-        steps.insert(-1, Fill(model, engine, design, views))
+        steps.insert(-1, Fill(model, engine, design, views, last))
     if (views or any(one.takes_away for one in changes)) and not any(one.announces for one in changes):
         steps.insert(0, Notice(last, [name for name, replaces in new.items() if replaces]))
     return Difference(catalog, steps)
@@ -86,13 +86,19 @@ def apply(
         raise DesignMismatchError(
             f"applying this design would destroy data: {listed}; say so to go on, with --destroy or destroy=True"
         )
-    for change in found.changes:
-        if progress is not None and not change.only_said:
-            progress(change.summary)
-            change.hears = progress
-        yield from change.run()
-        if change.announces and engine.leases:
-            yield from until_noticed(progress or (lambda told: None))
+    try:
+        for change in found.changes:
+            if progress is not None and not change.only_said:
+                progress(change.summary)
+                change.hears = progress
+            yield from change.run()
+            if change.announces and engine.leases:
+                yield from until_noticed(progress or (lambda told: None))
+    except ConflictError:
+        now = yield from engine.inspect(model, design)
+        if not is_same(now, lock or lock_text(model, design)):
+            raise
+        # Somebody else has applied the same design meanwhile.
     return found
 
 

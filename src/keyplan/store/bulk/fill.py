@@ -30,18 +30,21 @@ class Notice(Change):
 class Fill(Change):
     """Writes the entries of new views; the homes, which are right, say which these are."""
 
-    def __init__(self, model: Model, engine: Engine, design: Design, views: Iterable[str]) -> None:
+    def __init__(self, model: Model, engine: Engine, design: Design, views: Iterable[str], last: Change) -> None:
+        """`last` records the design."""
         self._views = frozenset(views)
         named = ", ".join(f"'{name}'" for name in views)
         self.summary = f"fill {named} from the rows that are there; until then, patterns answer in part"
         self._model, self._engine, self._design = model, engine, design
+        self._last = last
 
     def run(self) -> Proc[None]:
         from keyplan.store.bulk.verify import fill
         from keyplan.store.core import Core  # here, since what verifies a database also asks how it differs
 
-        core = Core(self._model, self._design, self._engine)
-        yield from fill(core, self._views, lambda rows: self.told(f"{self.summary}: {rows:,} rows"))
+        codec = self._last.guarded(self._engine.codec(self._model, self._design))
+        core = Core(self._model, self._design, self._engine, codec=codec)
+        yield from fill(core, self._views, self._last.fresh, lambda rows: self.told(f"{self.summary}: {rows:,} rows"))
 
 
 def unfilled(design: Design, recorded: str | None) -> dict[str, bool]:

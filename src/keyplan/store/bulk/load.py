@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Any
 
 from keyplan.engines.base import Proc, Request
-from keyplan.errors import ArgumentError, ConflictError, RangeError, UncertainError, UnsupportedError
+from keyplan.errors import ArgumentError, ConflictError, KeyplanError, RangeError, UncertainError, UnsupportedError
 from keyplan.model.entity import EXPIRES, Entity
 from keyplan.model.new_row import NewRow, expiry
 from keyplan.model.whole_row import WholeRows, whole_rows
@@ -341,7 +341,11 @@ def put_all(core: Core, jobs: list[Put], now: Any) -> Proc[None]:
             for job in jobs:
                 yield from put_one(core, job, now)
             return
-        if isinstance(reply, Exception):
+        if isinstance(reply, KeyplanError):
+            about = getattr(reply, "edit", None)
+            if isinstance(about, int):
+                job = jobs[edits[about].row]
+                reply.place = (job.entity.name, job.key)
             raise reply
 
 

@@ -1,14 +1,14 @@
 """Verify: every structure against the design, every entry of every view that keyplan keeps against its home rows.
 
-Homes are streamed in chunks. For each row the entries it ought to have are read by their keys and compared; then each
-view is streamed for entries that no row accounts for; groups of measures are counted anew. What an engine keeps by keys
-that we write into entries is compared last. A repair makes the views equal to the homes, and should run while nobody
-writes.
+Homes are streamed in chunks, those of all entities in one pass where none is worked out from what another pass mends.
+For each row the entries it ought to have are read by their keys and compared; then the views are streamed, again in one
+pass, for entries that no row accounts for; groups of measures are counted anew. What an engine keeps by keys that we
+write into entries is compared last. A repair makes the views equal to the homes, and should run while nobody writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -16,15 +16,15 @@ from itertools import compress, product
 from typing import Any
 from uuid import UUID
 
-from keyplan.engines.base import Ask, Proc, Reader, Sighting, Span
+from keyplan.engines.base import Proc, Sighting
 from keyplan.errors import DesignMismatchError, EngineError, StorageError
 from keyplan.model.entity import EXPIRES
 from keyplan.plan.edits import Edit
 from keyplan.plan.steps import Search
-from keyplan.plan.terms import plus
-from keyplan.plan.view import COUNT, FIRST_EXPIRES, VERSION
 from keyplan.store.bulk.apply import all_lost, drift
 from keyplan.store.bulk.unread import Unread
+from keyplan.store.bulk.verify_groups import GroupCheck
+from keyplan.store.bulk.verify_stages import stages
 from keyplan.store.bulk.verify_subsets import SubsetCheck
 from keyplan.store.core import Core
 from keyplan.store.reading.expiry import compile_alive, is_gone
@@ -34,6 +34,10 @@ from keyplan.store.writing.rows import Key, Row, World, differs, entries_at
 MOST_LISTED = 100
 TOGETHER = 500
 """Rows whose entries are looked up at once."""
+
+Check = Callable[[list[Row]], Proc[None]]
+Task = tuple[Place, Sequence[str], Check]
+"""A place to be read, what of its entries, and who looks at them."""
 
 
 @dataclass
@@ -88,8 +92,8 @@ def verify(core: Core, repair: bool = False, progress: Callable[[int], None] | N
     work = Verifier(core, repair, progress)
     yield from work.structures()
     try:
-        for entity in _children_first(core) if work.result.compared else ():
-            yield from work.entity(entity)
+        for stage in stages(core, work.result.views) if work.result.compared else ():
+            yield from work.entities(stage)
         if work.result.compared:
             yield from work.kept_by_engine()
     except EngineError:
@@ -104,32 +108,18 @@ def verify(core: Core, repair: bool = False, progress: Callable[[int], None] | N
     return work.result
 
 
-def fill(core: Core, views: frozenset[str], progress: Callable[[int], None] | None = None) -> Proc[None]:
-    """Makes the entries of some views, and the copies in homes among them, from the rows.
+def fill(
+    core: Core, views: Collection[str], fresh: Collection[str] = (), progress: Callable[[int], None] | None = None
+) -> Proc[None]:
+    """Makes the entries of some views, and the copies in homes among them, from the rows; `fresh` ones have none yet.
 
     What writers left behind is finished when all that they would change is there."""
-    work = Verifier(core, True, progress, views)
-    for entity in _children_first(core):
-        if any(work.is_concerned(place) for place in core.places.of[entity]):
-            yield from work.entity(entity)
+    work = Verifier(core, True, progress, frozenset(views))
+    work.fresh = set(fresh)
+    for stage in stages(core, views):
+        yield from work.entities(stage)
+        work.fresh -= {place.view.name for name in stage for place in core.places.of[name]}
     yield from core.writer.intents.finish_all(core.clock())
-
-
-def _children_first(core: Core) -> list[str]:
-    """The entities, those before that others have values computed of: these are worked out from views of them."""
-    found: dict[str, None] = {}
-    begun: set[str] = set()
-
-    def visit(name: str) -> None:
-        if name not in begun:
-            begun.add(name)
-            for kept in core.places.kept[name]:
-                visit(kept.child)
-            found[name] = None
-
-    for name in core.model.entities:
-        visit(name)
-    return list(found)
 
 
 class Verifier:
@@ -147,6 +137,8 @@ class Verifier:
         self.unread = Unread(core.model, self.result.unread)
         self.core = core = self.unread.passing(core) if only is None else core
         self.only = only
+        self.fresh: set[str] = set()
+        """Those of them that nothing stands in yet."""
         self.now: datetime = core.clock()
         self.repair = repair
         self.progress = progress
@@ -176,59 +168,13 @@ class Verifier:
     def is_concerned(self, place: Place) -> bool:
         return self.only is None or place.view.name in self.only
 
-    def entity(self, name: str) -> Proc[None]:
-        places = [place for place in self.core.places.of[name] if self.is_concerned(place)]
-        home = self.core.places.home(name)
-        subsets = {id(place): SubsetCheck(self, place) for place in places if place.limit is not None}
-        groups: dict[str, dict[Key, dict[str, Any]]] = {place.view.name: {} for place in places if place.measures}
-        columns = self.core.model.entities[name].stored
-
-        def check(rows: list[Row]) -> Proc[None]:
-            alive = [row for row in rows if not is_gone(row, self.now) and self.has_key(name, home, row)]
-            self.result.rows += len(alive)
-            own = [{column: row[column] for column in columns} for row in alive]
-            if self.core.places.kept[name]:
-                key = self.core.model.entities[name].key
-                keys = [tuple(row[column] for column in key) for row in own]
-                computed = yield from self.core.mutator.computed.values(name, keys, self.now)
-                for kept in self.core.places.kept[name]:
-                    if self.is_doubtful(kept.child):
-                        computed = [
-                            {**more, kept.column: row[kept.column]} for row, more in zip(alive, computed, strict=True)
-                        ]
-                own = [{**row, **more} for row, more in zip(own, computed, strict=True)]
-            world = World(self.core.model, self.core.reader, self.now)
-            yield from world.fetch(
-                (name, row, path.roles, True) for place in places for path in place.copies for row in own
-            )
-            for place in places:
-                full = [world.full(name, row, place.copies, True) for row in own]
-                stored = alive
-                certain = self.unread.certain(place, full)
-                if not all(certain):
-                    full, stored = list(compress(full, certain)), list(compress(alive, certain))
-                if place.measures:
-                    count(place, full, groups[place.view.name])
-                elif place is home:
-                    yield from self.check_home(place, full, stored)
-                elif place.limit is not None:
-                    subsets[id(place)].add(full)
-                else:
-                    yield from self.check_entries(place, full)
-            if self.progress is not None:
-                self.progress(self.result.rows)
-
-        yield from self.scan(home, home.holds, check)
-        for place in places:
-            unsure = bool(self.unread.unsure(place))
-            if unsure or (self.unread.is_any(name) and (place.measures or place.limit is not None)):
-                continue  # what it ought to hold depends on rows that cannot be read
-            if place.measures:
-                yield from self.check_groups(place, groups[place.view.name])
-            elif place.limit is not None:
-                yield from subsets[id(place)].run()
-            elif place is not home:
-                yield from self.check_extra(place)
+    def entities(self, names: Sequence[str]) -> Proc[None]:
+        """Compares the views of some entities with their rows, which are read in one go."""
+        works = [EntityCheck(self, name) for name in names]
+        yield from self.sweep([(work.home, work.home.holds, work.check) for work in works])
+        yield from self.sweep([tail for work in works for tail in work.tails()])
+        for work in works:
+            yield from work.end()
 
     def has_key(self, name: str, home: Place, row: Row) -> bool:
         """Whether a row has its own key; another is none that we have written."""
@@ -265,24 +211,20 @@ class Verifier:
 
     # Reading
 
-    def reader(self, place: Place, takes: Sequence[str]) -> Reader:
-        return self.core.codec.reader(Search(place.view.name, place.at, takes=tuple(takes)))
-
-    def scan(self, place: Place, takes: Sequence[str], each: Callable[[list[Row]], Proc[None]]) -> Proc[None]:
+    def scan(self, place: Place, takes: Sequence[str], each: Check) -> Proc[None]:
         """Streams all entries of a place."""
-        reader = self.reader(place, takes)
-        asks: list[Ask] = reader.ask([Span(())], None, strong=True)
-        while asks:
-            ask = asks.pop(0)
-            (reply,) = yield [ask.request]
-            if isinstance(reply, Exception):
-                raise reply
-            answer = reader.answer(ask, reply)
-            if answer.more is not None:
-                asks.insert(0, answer.more)
-            for rows in answer.rows:
-                for start in range(0, len(rows), TOGETHER):
-                    yield from each(rows[start : start + TOGETHER])
+        yield from self.sweep([(place, takes, each)])
+
+    def sweep(self, tasks: Sequence[Task]) -> Proc[None]:
+        """Streams all entries of some places, each to its own check."""
+
+        def each(number: int, rows: list[Row]) -> Proc[None]:
+            for start in range(0, len(rows), TOGETHER):
+                yield from tasks[number][2](rows[start : start + TOGETHER])
+
+        if tasks:
+            found = [Search(place.view.name, place.at, takes=tuple(takes)) for place, takes, _ in tasks]
+            yield from self.core.codec.sweep(found, each, self.unread.add if self.only is None else None)
 
     def entries(self, place: Place, keys: Sequence[Key]) -> Proc[list[Row | None]]:
         """The entries with these keys, copies of expired rows cleared."""
@@ -319,7 +261,10 @@ class Verifier:
                 if self.only is not None and place.view.unique and key in expected:
                     raise self.two_rows(place, key)
                 expected[key] = place.entry(row)
-        found = yield from self.entries(place, list(expected))
+        if place.view.name in self.fresh and not place.view.unique:
+            found: list[Row | None] = [None] * len(expected)
+        else:
+            found = yield from self.entries(place, list(expected))
         self.result.views[place.view.name].entries += len(expected)
         edits: list[Edit] = []
         for (key, entry), actual in zip(expected.items(), found, strict=True):
@@ -346,11 +291,12 @@ class Verifier:
             "each once; apply the design that was there again, mend the rows, then apply this one"
         )
 
-    def check_extra(self, place: Place) -> Proc[None]:
-        """Entries that no row accounts for; those of rows that pointed at nothing and went may have stayed behind."""
+    def extras(self, place: Place) -> Task | None:
+        """The check for entries that no row accounts for, if they can be told; those of rows that pointed at nothing
+        and went may have stayed behind."""
         entity = self.core.model.entities[place.entity]
         if not set(entity.key) <= set(place.holds):
-            return
+            return None
         parts = [(str(part).removesuffix(" desc"), part) for part in place.view.parts if part.cut in ("each", "words")]
 
         def check(rows: list[Row]) -> Proc[None]:
@@ -377,58 +323,13 @@ class Verifier:
                         edits.append(Edit(place.view.name, "delete", stands, place.at))
             yield from self.mend(edits)
 
-        yield from self.scan(place, (*place.holds, *(name for name, _ in parts)), check)
+        return place, (*place.holds, *(name for name, _ in parts)), check
 
     def is_behind_expired(self, entry: Mapping[str, Any]) -> bool:
         """Entries under a value of a row that has expired are not seen by any read."""
         return any(
             path.endswith("." + EXPIRES) and value is not None and value <= self.now for path, value in entry.items()
         )
-
-    def check_groups(self, place: Place, groups: dict[Key, dict[str, Any]]) -> Proc[None]:
-        names = [str(part).removesuffix(" desc") for part in place.view.parts]
-        kept = list(dict.fromkeys((COUNT, *(measure.name for measure, _ in place.measures))))
-        compared = [name for name in kept if name not in (VERSION, FIRST_EXPIRES, EXPIRES)]
-        extremes = {measure.name for measure, _ in place.measures if measure.how in ("min", "max")}
-        # A row that expires is not taken off a count: a directory of buckets may name some that are empty by now.
-        # But what is about to be filled has nothing to lose, and may be left from an attempt that rows went after.
-        lasting = self.core.model.entities[place.entity].ttl is not None and self.only is None
-        seen: set[Key] = set()
-        report = self.result.views[place.view.name]
-
-        def check(rows: list[Row]) -> Proc[None]:
-            edits: list[Edit] = []
-            renewed: list[Edit] = []
-            for row in rows:
-                key = tuple(row[name] for name in names)
-                seen.add(key)
-                report.entries += 1
-                wanted = groups.get(key)
-                first = row[FIRST_EXPIRES] if FIRST_EXPIRES in kept else None
-                doubted = first is not None and first <= self.now
-                if wanted is None:
-                    if row[COUNT] and not lasting:
-                        self.result.note(place.view.name, "extra", key)
-                        edits.append(Edit(place.view.name, "delete", key, place.at))
-                elif lasting and (FIRST_EXPIRES not in kept or doubted) and row[COUNT] > wanted[COUNT]:
-                    continue  # rows that have expired still count; nobody believes it any more
-                elif (FIRST_EXPIRES in kept and not _covers(row, wanted)) or any(
-                    not _equal(row[name], wanted.get(name), name in extremes) for name in compared
-                ):
-                    self.result.note(place.view.name, "wrong", key)
-                    edits.append(_put_group(place, key, wanted, kept))
-                elif doubted:
-                    # The row that was to expire first has been deleted, or the moment was damaged: nobody can tell, and
-                    # answers are right, but of the rows. None of those that count has expired, so it can be believed.
-                    renewed.append(_put_group(place, key, wanted, kept))
-            yield from self.mend(edits)
-            yield from self.mend(renewed, told=False)
-
-        yield from self.scan(place, [*names, *kept], check)
-        missing = [key for key in groups if key not in seen]
-        for key in missing:
-            self.result.note(place.view.name, "missing", key)
-        yield from self.mend([_put_group(place, key, groups[key], kept) for key in missing])
 
     # Repairing
 
@@ -452,6 +353,81 @@ def _listed(key: Key) -> str:
     return ", ".join(map(_shown, key))
 
 
+class EntityCheck:
+    """The views of one entity against its rows."""
+
+    def __init__(self, verifier: Verifier, name: str) -> None:
+        self.verifier, self.core, self.name = verifier, verifier.core, name
+        self.home = self.core.places.home(name)
+        self.places = [place for place in self.core.places.of[name] if verifier.is_concerned(place)]
+        self.subsets = {id(place): SubsetCheck(verifier, place) for place in self.places if place.limit is not None}
+        self.groups = {id(place): GroupCheck(verifier, place) for place in self.places if place.measures}
+
+    def check(self, rows: list[Row]) -> Proc[None]:
+        """Compares the entries of some rows, and counts these."""
+        verifier, core, name = self.verifier, self.core, self.name
+        alive = [row for row in rows if not is_gone(row, verifier.now) and verifier.has_key(name, self.home, row)]
+        verifier.result.rows += len(alive)
+        own = [{column: row[column] for column in core.model.entities[name].stored} for row in alive]
+        if core.places.kept[name]:
+            key = core.model.entities[name].key
+            keys = [tuple(row[column] for column in key) for row in own]
+            computed = yield from core.mutator.computed.values(name, keys, verifier.now)
+            for kept in core.places.kept[name]:
+                if verifier.is_doubtful(kept.child):
+                    computed = [
+                        {**more, kept.column: row[kept.column]} for row, more in zip(alive, computed, strict=True)
+                    ]
+            own = [{**row, **more} for row, more in zip(own, computed, strict=True)]
+        world = World(core.model, core.reader, verifier.now)
+        yield from world.fetch(
+            (name, row, path.roles, True) for place in self.places for path in place.copies for row in own
+        )
+        for place in self.places:
+            full, stored = [world.full(name, row, place.copies, True) for row in own], alive
+            certain = verifier.unread.certain(place, full)
+            if not all(certain):
+                full, stored = list(compress(full, certain)), list(compress(alive, certain))
+            if place.measures:
+                self.groups[id(place)].add(full)
+            elif place is self.home:
+                yield from verifier.check_home(place, full, stored)
+            elif place.limit is not None:
+                self.subsets[id(place)].add(full)
+            else:
+                yield from verifier.check_entries(place, full)
+        if verifier.progress is not None:
+            verifier.progress(verifier.result.rows)
+
+    def tails(self) -> Iterator[Task]:
+        """What is left to be looked at when all rows were: what stands there that none of them accounts for."""
+        for place in self.places:
+            if place.view.name in self.verifier.fresh or self.is_unsure(place):
+                continue
+            if place.measures:
+                groups = self.groups[id(place)]
+                yield place, groups.takes, groups.check
+            elif place is not self.home and place.limit is None:
+                task = self.verifier.extras(place)
+                yield from [task] if task is not None else []
+
+    def is_unsure(self, place: Place) -> bool:
+        """Whether what a place ought to hold depends on rows that cannot be read."""
+        unread = self.verifier.unread
+        of_all = bool(place.measures) or place.limit is not None
+        return bool(unread.unsure(place)) or (of_all and unread.is_any(self.name))
+
+    def end(self) -> Proc[None]:
+        """Looks at what depends on all rows together."""
+        for place in self.places:
+            if self.is_unsure(place):
+                continue
+            if place.measures:
+                yield from self.groups[id(place)].end()
+            elif place.limit is not None:
+                yield from self.subsets[id(place)].run()
+
+
 def _shown(value: Any) -> str:
     """A part of a key as people write it."""
     if isinstance(value, date):
@@ -470,37 +446,3 @@ def _keys_of(place: Place, entry: Row) -> list[Key]:
             values.append(part.values(entry))
     values += [part.values(entry) for part in place.key.parts[len(values) :]]
     return list(product(*values))
-
-
-def count(place: Place, rows: list[Row], groups: dict[Key, dict[str, Any]]) -> None:
-    """Adds rows to the groups of a view with measures."""
-    hows = {measure.name: measure.how for measure, _ in place.measures}
-    for row in rows:
-        for key in place.keys(row):
-            group = groups.setdefault(key, {})
-            for name, amount in place.amounts(row).items():
-                how = hows.get(name, "count")
-                if name not in group:
-                    group[name] = amount
-                elif how in ("count", "sum"):
-                    group[name] = plus(group[name], amount)
-                else:
-                    group[name] = min(group[name], amount) if how == "min" else max(group[name], amount)
-
-
-def _equal(actual: Any, wanted: Any, extreme: bool) -> bool:
-    if not extreme:  # a sum of nothing may be kept as 0 or not at all
-        actual, wanted = actual or 0, wanted or 0
-    if isinstance(actual, float) and wanted is not None:
-        return abs(actual - float(wanted)) <= 1e-9 * max(1.0, abs(actual), abs(float(wanted)))
-    return bool(actual == wanted)
-
-
-def _covers(group: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether a group is doubted and taken away no later and no sooner than its rows expire."""
-    first, last = group[FIRST_EXPIRES], group[EXPIRES]
-    return first is not None and first <= wanted[FIRST_EXPIRES] and last is not None and last >= wanted[EXPIRES]
-
-
-def _put_group(place: Place, key: Key, wanted: Mapping[str, Any], kept: Sequence[str]) -> Edit:
-    return Edit(place.view.name, "put", key, place.at, {name: wanted.get(name) for name in kept})

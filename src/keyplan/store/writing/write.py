@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from keyplan.engines.base import Codec, Pause, Proc
-from keyplan.errors import ArgumentError, ConflictError, UncertainError, UnsupportedError
+from keyplan.errors import ArgumentError, ConflictError, KeyplanError, UncertainError, UnsupportedError
 from keyplan.model.arguments import Binder, Part
 from keyplan.model.model import Model
 from keyplan.model.new_row import NewId, NewRow, generate, row_from_arguments
@@ -494,11 +494,16 @@ def traced(batch: Batch, inside: Tally) -> dict[str, Any]:
 
 
 def named(error: Exception, batch: Batch) -> Exception:
-    """An engine's error with the name of the write in front."""
-    label = batch.changes[0].label
-    if str(error).startswith(label):
+    """An engine's error with the name of the write in front: that of the edit which it is about, if it says so."""
+    number = getattr(error, "edit", None)
+    about = isinstance(number, int) and number < len(batch.edits)
+    change = batch.changes[batch.edits[number].row if isinstance(number, int) and about else 0]
+    if str(error).startswith(change.label):
         return error
-    return type(error)(f"{label}: {error}")
+    made = type(error)(f"{_before(change) if about else f'{change.label}: '}{error}")
+    if about and isinstance(made, KeyplanError):
+        made.place = (change.entity, change.key)
+    return made
 
 
 def prepare_parts(writer: Writer, parts: Sequence[Part], now: datetime) -> list[Prepared]:

@@ -1,0 +1,123 @@
+"""What keeps an `apply` from writing once another one has taken over, or come to its end.
+
+`Announce` puts an item with a token beside the record, `Record` takes it away. Whoever changes items in between does so
+in transactions that check the token: one that was overtaken, however long it slept, finds another one or none, and
+nothing of what it wanted is written. Those that apply the same design at the same time share one token, since they
+write the same. DynamoDB changes indexes in no transaction: the token is read before.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from keyplan.engines.base import Proc
+from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK
+from keyplan.engines.dynamodb.limits import LIMITS
+from keyplan.engines.dynamodb.operations import Request
+from keyplan.errors import ConflictError
+
+NAME = "FENCE"
+MOST = LIMITS.transaction_items - 1
+"""Items that are written in one transaction beside the check."""
+MOST_BYTES = 3_500_000
+"""And how much of them; DynamoDB takes 4 MB."""
+
+
+class OvertakenError(ConflictError):
+    """Another `apply` went on where this one was; nothing was written."""
+
+    def __init__(self) -> None:
+        super().__init__("another process is applying a design to this table as well, or has done so; look at it again")
+
+
+def fence_key() -> dict[str, Any]:
+    return {PK: {"S": RECORD_TAG}, SK: {"S": NAME}}
+
+
+@dataclass
+class Fence:
+    """The token of one `apply`."""
+
+    seen: str | None = None
+    """The one that was there, of another design."""
+    token: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    def raised(self) -> dict[str, Any]:
+        """Puts the token there, unless somebody who applies the same design has done so, as an item of a
+        transaction that checks that nobody applies another one."""
+        update: dict[str, Any] = {
+            "Key": fence_key(),
+            "UpdateExpression": "SET #token = if_not_exists(#token, :mine)",
+            "ExpressionAttributeNames": {"#token": "token"},
+            "ExpressionAttributeValues": {":mine": {"S": self.token}},
+        }
+        if self.seen is not None:
+            update["UpdateExpression"] = "SET #token = :mine"
+            update["ConditionExpression"] = "#token = :seen"
+            update["ExpressionAttributeValues"][":seen"] = {"S": self.seen}
+        return {"Update": update}
+
+    def joined(self) -> Proc[None]:
+        """Takes the token that is there now for its own: that of the same design."""
+        found = yield from _token()
+        if found is not None:
+            self.token = found
+
+    def check(self) -> dict[str, Any]:
+        """That the token is still there, as an item of a transaction."""
+        return {
+            "ConditionCheck": {
+                "Key": fence_key(),
+                "ConditionExpression": "#token = :mine",
+                "ExpressionAttributeNames": {"#token": "token"},
+                "ExpressionAttributeValues": {":mine": {"S": self.token}},
+            }
+        }
+
+    def look(self) -> Proc[None]:
+        """Refuses to go on where another token is there, or none."""
+        if (yield from _token()) != self.token:
+            raise OvertakenError
+
+    def writes(self, items: Iterable[tuple[dict[str, Any], int]]) -> FencedRequest:
+        """Items of transactions, each with how many bytes it is about."""
+        return FencedRequest([*_chunks(items)], self.check())
+
+
+def lowered() -> dict[str, Any]:
+    """Takes the token away, as an item of a transaction."""
+    return {"Delete": {"Key": fence_key()}}
+
+
+@dataclass(slots=True)
+class FencedRequest:
+    """Writes in transactions, one after the other, since those that check the same item at once refuse each other.
+
+    The port puts the check behind each, and halves those that are too large."""
+
+    chunks: list[list[dict[str, Any]]]
+    check: dict[str, Any]
+
+
+def _token() -> Proc[str | None]:
+    (reply,) = yield [Request("GetItem", {"Key": fence_key(), "ConsistentRead": True})]
+    if isinstance(reply, Exception):
+        raise reply
+    found: str | None = reply.get("Item", {}).get("token", {}).get("S")
+    return found
+
+
+def _chunks(items: Iterable[tuple[dict[str, Any], int]]) -> Iterator[list[dict[str, Any]]]:
+    some: list[dict[str, Any]] = []
+    total = 0
+    for item, size in items:
+        if some and (len(some) == MOST or total + size > MOST_BYTES):
+            yield some
+            some, total = [], 0
+        some.append(item)
+        total += size
+    if some:
+        yield some
