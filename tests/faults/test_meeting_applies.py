@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import keyplan
-from keyplan.engines import engine_for_url, get_engine
+from keyplan.engines import BUILTIN, engine_for_url, get_engine
 from keyplan.engines.base import Pause
 from keyplan.errors import ConflictError, DesignMismatchError
 from keyplan.model.model import Model
@@ -59,16 +59,15 @@ class Applying:
             self._port.close()
 
 
-@pytest.fixture
-def harness(quick_harness: Harness) -> Harness:
-    if not get_engine(quick_harness.name).guards_fills:
-        pytest.skip(f"{quick_harness.name} does not keep one that was overtaken from writing")
-    return quick_harness
+GUARDING = [pytest.param(name, marks=getattr(pytest.mark, name)) for name in BUILTIN if get_engine(name).guards_fills]
+"""Engines on which one that was overtaken is kept from writing; on others the pages say what it may leave."""
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize("quick_harness", GUARDING, indirect=True)
 @pytest.mark.parametrize("ways", [(OPEN + NEWEST, SHUT), (OPEN + MORE, OPEN + MORE), (OPEN + MORE, MORE)])
-def test_views_are_those_of_the_design_that_is_recorded(harness: Harness, ways: tuple[str, str]) -> None:
+def test_views_are_those_of_the_design_that_is_recorded(quick_harness: Harness, ways: tuple[str, str]) -> None:
+    harness = quick_harness
     models = [of(harness, STATES + more + WRITES + MARK) for more in ("", *ways)]
     designs = [keyplan.design(one, harness.name, advise=False) for one in models]
     refused = 0
@@ -102,7 +101,9 @@ def test_views_are_those_of_the_design_that_is_recorded(harness: Harness, ways: 
 
 
 @pytest.mark.timeout(300)
-def test_of_two_that_make_the_same_database_one_has_what_its_design_wants(harness: Harness) -> None:
+@pytest.mark.parametrize("quick_harness", GUARDING, indirect=True)
+def test_of_two_that_make_the_same_database_one_has_what_its_design_wants(quick_harness: Harness) -> None:
+    harness = quick_harness
     models = [of(harness, STATES + more + WRITES + MARK) for more in (NEWEST, OPEN + MORE)]
     designs = [keyplan.design(one, harness.name, advise=False) for one in models]
     for seed in range(ORDERS):
