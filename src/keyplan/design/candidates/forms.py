@@ -83,7 +83,9 @@ class Forms:
     def beside_another(self, view: View, facts: ViewFacts) -> tuple[View, ViewFacts] | None:
         """The form of a view that fits, with the shards that it takes where each of its rows has another entry besides,
         which is written in one step with it; None if it has enough of them, or if no number would do."""
-        if self.kinds[view.kind].kept_by_engine or self.costs.fit(view, written_together(facts)) == view:
+        if self.kinds[view.kind].kept_by_engine or facts.hottest_together >= facts.hottest_writes:
+            return None
+        if self.costs.fit(view, written_together(facts)) == view:
             return None
         whole = replace(view, partition=tuple(part for part in view.partition if part.ways == 1))
         spread = self.costs.fit(whole, written_together(self.facts.of(whole, facts.hottest_reads)))

@@ -65,7 +65,7 @@ class Options:
         }
         self._same_entities: Set[str] = self._unchanged(like, views, same) if like is not None else frozenset()
         self._roots_before = like._roots if like is not None else {}
-        self._roots: dict[tuple[object, ...], tuple[Goal, Set[str]]] = {}
+        self._roots: dict[tuple[object, ...], list[tuple[Goal, Set[str]]]] = {}
         self._entities: set[str] = set()
         self._known_walks: dict[Need, list[Walk]] = {}
         self._known_costs: dict[tuple[int, float], tuple[Cost, Cost]] = {}
@@ -86,16 +86,16 @@ class Options:
         begin at `barred` views, where it is too hot together with others."""
         key = (need, budget_ms, heat, frozenset(barred), times)
         # Each root has a goal of its own, because each pays for it, though two patterns may ask the very same.
-        before = self._roots_before.get(key) if key not in self._roots else None
-        if before is not None and before[1] <= self._same_entities:
-            self._roots[key] = before
-            return before[0]
+        here, before = self._roots.setdefault(key, []), self._roots_before.get(key, [])
+        if len(here) < len(before) and before[len(here)][1] <= self._same_entities:
+            here.append(before[len(here)])
+            return here[-1][0]
         self._memo = {}
         self._heat = heat
         self._barred = barred
         self._entities = set()
         goal = self._goal(believed(self.statistics, need), times, budget_ms or NO_LIMIT_MS, 0)
-        self._roots[key] = (goal, frozenset(self._entities))
+        here.append((goal, frozenset(self._entities)))
         return goal
 
     def _unchanged(self, like: Options, views: Sequence[View], same: Set[str]) -> Set[str]:
