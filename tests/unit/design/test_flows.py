@@ -66,6 +66,37 @@ def test_a_value_that_is_set_is_there_afterwards(writes: str, entries: float) ->
     assert touched(designed(writes), "fill", "open") == pytest.approx(entries, rel=0.02)
 
 
+COURIERS = """
+keyplan: 1
+name: orders
+entities:
+  Order:
+    count: 20M
+    fields: {{ order_id: "ulid, key", courier: "string(8), distinct 10k, optional {share}", at: timestamp }}
+patterns:
+  of_courier: {{ find: Order, where: "courier = :c", order: at desc, limit: 20, rate: 50/s }}
+writes:
+  place: {{ create: Order, rate: 10/s }}
+  take: {{ update: Order, set: [courier], where: "order_id = :o", rate: {rate} }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("share", "rate", "placed", "taken"),
+    [
+        ("97%", "9/s", 0.097, 1.097),  # nine of ten get theirs later
+        ("97%", "5/s", 0.47, 1.47),
+        ("97%", "1/s", 0.87, 1.87),  # few get another one, or theirs later
+        ("97%", "40/s", 0.097, 1.75),  # each gets one, and three others after it
+        ("2%", "1/day", 0.02, 1.02),
+    ],
+)
+def test_what_updates_give_is_not_there_at_first(share: str, rate: str, placed: float, taken: float) -> None:
+    found = design(parse_model(COURIERS.format(share=share, rate=rate)), get_engine("dynamodb"))
+    assert touched(found, "take", "courier") == pytest.approx(taken, rel=0.01)
+    assert sum(touch.puts for touch in found.writes["place"].touches) == pytest.approx(1 + placed, rel=0.01)
+
+
 def test_what_enters_a_state_leaves_it() -> None:
     """All games begin by waiting, so that each is waiting when it is started, though 2 % are at any moment."""
     found = designed('start: { update: Game, set: { state: running }, where: "game_id = :g", rate: 5/s }')

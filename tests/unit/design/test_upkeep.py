@@ -82,9 +82,12 @@ def test_an_index_that_the_engine_keeps_costs_no_entries_of_ours() -> None:
 
 
 def test_a_sparse_entry_is_written_by_the_share_of_rows_that_have_it() -> None:
+    """One in a hundred orders is flagged; as updates may flag all of these, few are at first."""
     model = shop()
     seen = view(model, "| flagged, order_id")
-    assert one(upkeep(model, "place", seen)).work.puts == pytest.approx(0.01)
+    assert one(upkeep(model, "place", seen)).work.puts == pytest.approx(0.001)
+    writes = {name: write for name, write in model.writes.items() if name != "flag"}
+    assert one(upkeep(replace(model, writes=writes), "place", seen)).work.puts == pytest.approx(0.01)
 
 
 def test_every_row_is_created_with_its_default() -> None:

@@ -17,6 +17,9 @@ from keyplan.model.pattern import Condition, Literal
 from keyplan.model.write import Write
 from keyplan.plan.view import View
 
+AT_ONCE = 0.1
+"""Of the rows that have a value, the share that had it at first at least, though updates may give it to all."""
+
 
 class Flows:
     """Tells the states of rows before and after writes."""
@@ -75,10 +78,27 @@ class Flows:
                 yield Condition(path_of(text, self.model, view.entity), "present")
 
     def _created(self, entity: str, state: Condition) -> float:
-        """The chance that a new row is in a state."""
+        """The chance that a new row is in a state.
+
+        What updates give to rows, as a courier to an order, is what most of these lack at first.
+        """
         here = self.model.entities[entity]
         default = here.fields[here.columns[state.path.column].field].default
-        return self.statistics.selectivity(entity, state) if default is None else float(meets(default, state))
+        if default is not None:
+            return float(meets(default, state))
+        share = self.statistics.selectivity(entity, state)
+        may_lack = state.op == "present" and here.columns[state.path.column].optional
+        rate = self.statistics.create_rate(entity) if may_lack else 0.0
+        return max(share * AT_ONCE, share - self._given_later(entity, state) / rate) if rate else share
+
+    def _given_later(self, entity: str, state: Condition) -> float:
+        """How many rows a second updates give a value to."""
+        column = state.path.column
+        return sum(
+            write.traffic.rate * rows * self._after(write, state, 0.0)
+            for write, rows in self.statistics.written(entity)
+            if write.kind == "update" and column in {*write.sets, *write.adds} and _told(write, state) is not True
+        )
 
     def _after(self, write: Write, state: Condition, before: float) -> float:
         column = state.path.column
@@ -106,8 +126,9 @@ class Flows:
         after = self._after(write, state, 0.0)
         if state.op == "present" and after:
             # A row gains a value once, and again after it has lost it; at all other times it had one.
-            gained = self.statistics.create_rate(write.entity) + leaving
-            return max(share, 1.0 - gained / staying) if staying else share
+            created = self.statistics.create_rate(write.entity)
+            at_first = self._created(write.entity, state)
+            return max(at_first, 1.0 - (created + leaving) / staying) if staying else share
         # Nobody ends what has not begun: as many rows leave the state as enter it.
         return max(share, min(1.0, entering / leaving)) if after < 1.0 and leaving else share
 
