@@ -183,7 +183,7 @@ def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None 
     roots = [*ground.roots, *demanded, *_carried(model, kinds, ground.options, views, kept)]
     required = required_views(model, kinds, views, upserts_meet=costs.goes_on)
     own = costs.couplings(list(views.values()), ground.facts)
-    least = least_cost(costs, views, ground.facts, roots, required)
+    least = least_cost(costs, views, ground.facts, roots, required, upkeep, served)
     copies = copies_of_rows(model, kinds, views, costs.copy_worth * least)
     apart: list[LinearRow] = []
     if not ground.together.crowded:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from keyplan.design.options.goals import goal_cost
 from keyplan.design.problem.definition import Root
+from keyplan.design.upkeep.effects import Upkeep
 from keyplan.engines.base import Kind
 from keyplan.engines.work import CostModel, Couplings, LinearRow, ViewFacts
 from keyplan.model.model import Model
@@ -22,11 +23,17 @@ def least_cost(
     facts: Mapping[str, ViewFacts],
     roots: Sequence[Root],
     required: Sequence[tuple[str, list[str]]],
+    upkeep: Mapping[tuple[str, str], Sequence[Upkeep]],
+    rates: Mapping[str, float],
 ) -> float:
-    """What every design costs at least: each read in the best way of all, and what is required where it is smallest."""
+    """What every design costs at least: each read in the best way of all, and what is required where it costs least to
+    keep and to write."""
     reads = sum(root.rate * goal_cost(root.goal) for root in roots if root.always) * costs.per_second
-    kept = sum(min((costs.keep(views[name], facts[name]) for name in names), default=0.0) for _, names in required)
-    return reads + kept
+    kept = {name: costs.keep(view, facts[name]) for name, view in views.items()}
+    for (write, name), parts in upkeep.items():
+        if write in rates:
+            kept[name] += rates[write] * costs.per_second * sum(part.cost.cost for part in parts)
+    return reads + sum(min((kept[name] for name in names), default=0.0) for _, names in required)
 
 
 def at_least_worth(own: Couplings, least: float) -> dict[str, tuple[float, float, bool]]:
