@@ -93,8 +93,8 @@ class Dataset:
 
 
 def _wanted(model: Model, scale: float, counts: Mapping[str, int]) -> dict[str, int]:
-    if not 0 < scale < float("inf"):
-        raise ArgumentError(f"scale: expected a number above 0, got {scale}")
+    if not isinstance(scale, int | float) or not 0 < scale < float("inf"):
+        raise ArgumentError(f"scale: expected a number above 0, got {scale!r}")
     for name, count in counts.items():
         if name not in model.entities:
             raise ArgumentError(f"counts: no entity '{name}'{nearest(name, list(model.entities))}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 
 from keyplan.errors import ArgumentError, ModelError, Problem, trouble_with
@@ -24,8 +25,10 @@ NOT_YET = ("limits", "streams")
 MODEL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
-def load_model(path: str | Path) -> Model:
+def load_model(path: str | PathLike[str]) -> Model:
     """The model in a file; raises ModelError with every problem in it, or with why the file cannot be read."""
+    if not isinstance(path, str | PathLike):
+        raise ArgumentError(f"expected the name of a model's file, got {type(path).__name__}; dicts go to parse_model")
     path = Path(path)
     try:
         with path.open("rb") as file:

@@ -137,6 +137,8 @@ def read_yaml(data: str | bytes, report: Report) -> Node | None:
         what = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
         bare = _BARE_PARAMETER.search(lines[line - 1]) if mark is not None else None
         cure = f"put '{bare[1]}' in quotes: \"{bare[1]}\"" if bare else "check quotes, colons and indentation here"
+        if "\t" in lines[line - 1][: len(lines[line - 1]) - len(lines[line - 1].lstrip())]:
+            cure = "indent with spaces, not with tabs"
         report.add(Node(line, ""), f"not YAML: {what}; {cure}")
         return None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from os import PathLike
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -120,7 +119,7 @@ class Opening:
 
 
 def _model(model: Model | str | PathLike[str]) -> Model:
-    return model if isinstance(model, Model) else load_model(Path(model))
+    return model if isinstance(model, Model) else load_model(model)
 
 
 def _see_that_it_is_there(engine: Engine, url: str, create: bool) -> None:

@@ -452,3 +452,12 @@ entities:
     )
     for _, row in generate(model, now=datetime(50, 1, 1, tzinfo=UTC)):
         assert row[EXPIRES] >= row["at"]
+
+
+@pytest.mark.parametrize("scale", ["x", 0, -1, float("nan"), None])
+def test_a_scale_is_a_number_above_0(scale: Any) -> None:
+    with pytest.raises(ArgumentError, match="scale: expected a number above 0, got "):
+        next(iter(generate(parse_model(LITTLE), scale=scale)))
+
+
+LITTLE = 'keyplan: 1\nname: little\nentities: { A: { count: 9, fields: { a: "int, key" } } }\n'

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from keyplan.errors import ModelError
+import keyplan
+from keyplan.errors import ArgumentError, ModelError
 from keyplan.model.load import load_model, model_from, parse_model
 from keyplan.model.source import Items, Report, Table, Text, read_plain, read_yaml
 
@@ -143,3 +145,18 @@ def test_a_dict_that_holds_itself() -> None:
     data["entities"] = data
     with pytest.raises(ModelError, match="nested deeper than 50 levels; a model needs no more than six"):
         model_from(data)
+
+
+def test_tabs_are_named() -> None:
+    with pytest.raises(ModelError) as caught:
+        parse_model("keyplan: 1\nentities:\n\tA: 1\n")
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.message.partition("; ")[2]) == (3, "indent with spaces, not with tabs")
+
+
+@pytest.mark.parametrize("name", [5, None, {"keyplan": 1}])
+def test_what_is_no_file_name_is_told(name: Any) -> None:
+    with pytest.raises(ArgumentError, match="expected the name of a model's file, got "):
+        load_model(name)
+    with pytest.raises(ArgumentError, match="expected the name of a model's file, got "):
+        keyplan.open(name, "sqlite::memory:")
