@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 import keyplan
-from keyplan.engines import get_engine
+from keyplan.engines import BUILTIN, get_engine
 from keyplan.model.load import parse_model
+from keyplan.plan.lockfile import lock_text, read_lock
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 MODEL = """
 keyplan: 1
@@ -37,3 +44,13 @@ def test_keys_that_we_compose_writes_and_rows_may_not() -> None:
     assert upkeep("dynamodb") != upkeep("dynamodb", patterns=NEWEST)
     drop = '  drop: { delete: Order, where: "oid = :oid", rate: 1/s }'
     assert len({upkeep("sqlite"), upkeep("sqlite", writes=drop), upkeep("sqlite", more=", unique")}) == 3
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+@pytest.mark.parametrize("example", sorted(path.stem for path in EXAMPLES.glob("*.yaml")))
+def test_a_design_that_was_recorded_has_the_same(engine: str, example: str) -> None:
+    """Whoever applies a design has made it, and whoever opens it has read it."""
+    model = keyplan.load_model(f"{EXAMPLES}/{example}.yaml")
+    made = keyplan.design(model, engine, advise=False)
+    read = read_lock(lock_text(model, made), model)
+    assert get_engine(engine).upkeep(model, made) == get_engine(engine).upkeep(model, read)
