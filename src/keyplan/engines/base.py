@@ -452,6 +452,11 @@ class Engine(ABC):
     @abstractmethod
     def inspect(self, model: Model, design: Design) -> Proc[Catalog]: ...
 
+    def glance(self, model: Model, design: Design) -> Proc[Catalog]:
+        """As `inspect`, but only what opening takes: whether something is there, which design, and whether it may be
+        opened."""
+        return self.inspect(model, design)
+
     @abstractmethod
     def changes(self, model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]: ...
 

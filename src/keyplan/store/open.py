@@ -15,7 +15,7 @@ from keyplan.model.model import Model
 from keyplan.model.new_row import NewId
 from keyplan.plan.design import Design
 from keyplan.plan.lockfile import lock_text, locked_text, read_lock
-from keyplan.store.bulk.apply import all_lost, apply, inspect, is_same
+from keyplan.store.bulk.apply import all_lost, apply, glance, is_same
 from keyplan.store.core import Clock, Core
 from keyplan.store.lease import Lease, LeasedAsyncPort, LeasedPort
 from keyplan.store.naming import name_of, naming
@@ -139,7 +139,7 @@ def settled_design(
 
     `where` is what messages call the database."""
     where = where or f"the {engine.name} database"
-    catalog = yield from inspect(model, engine, design)
+    catalog = yield from glance(model, engine, design)
     absent = engine.absent(catalog)
     if absent is not None:
         raise DesignError(f"{where}: {absent}; check the name, or make it with 'keyplan apply'")

@@ -20,6 +20,8 @@ from keyplan.engines.dynamodb.waiting import until_active
 from keyplan.errors import ConflictError, DesignError, DesignMismatchError
 from keyplan.model.load import parse_model
 from keyplan.plan.lockfile import design_hash
+from keyplan.store.open import settled_design
+from tests.engines.dynamodb.meter import Metered
 from tests.engines.dynamodb.server import Server
 from tests.engines.dynamodb.support import (
     ALL,
@@ -449,3 +451,16 @@ def test_an_item_that_changes_while_keys_are_written_is_read_again(server: Serve
     keyplan.apply(AFTER, url)
     with keyplan.open(AFTER, url) as store:
         assert answers(store)[1] == [1, 2]
+
+
+def test_opening_takes_one_query(server: Server) -> None:
+    """Neither a look at the table nor at its rows, which those who only use it need not be allowed."""
+    url = url_of(server.url)
+    noted(url)
+    connected = ENGINE.connect(url, BEFORE, None)
+    meter = Metered(connected)
+    assert drive(settled_design(BEFORE, ENGINE, None), connected).views
+    taken = meter.reset()
+    connected.close()
+    assert taken.operations == ["Query"]
+    assert taken.read[""] < 8

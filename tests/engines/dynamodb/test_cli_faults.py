@@ -200,5 +200,5 @@ def test_an_item_or_key_that_is_too_large(line: Line, applied: str) -> None:
     line.run(applied, "add", f"nid={'k' * 2500}", "text=x", "topic=t", said="dynamodb takes 2,048")
     text = line.directory / "rows.jsonl"
     text.write_text('["Note", {"nid": "n", "topic": "t", "text": "' + "x" * 450_000 + '"}]\n', encoding="utf-8")
-    line.fails("load", "notes.yaml", applied, "rows.jsonl", said="size")
+    line.fails("load", "notes.yaml", applied, "rows.jsonl", said="rows.jsonl:1: Note 'n': its item would have 439 KB")
     assert line("verify", "notes.yaml", applied).returncode == 0

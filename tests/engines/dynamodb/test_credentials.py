@@ -214,6 +214,34 @@ def test_a_role_that_a_profile_assumes(clean: Path, giver: ThreadingHTTPServer) 
     assert not access.must_renew()
 
 
+SSO = "sso_account_id = 123456789012\nsso_role_name = dev\nregion = eu-west-1\n"
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        (f"sso_start_url = https://sso.example\nsso_region = eu-west-1\n{SSO}", "; log in with 'aws sso login'"),
+        (
+            f"sso_session = s\n{SSO}[sso-session s]\nsso_start_url = https://sso.example\nsso_region = eu-west-1\n",
+            "; log in with 'aws sso login'",
+        ),
+        ("credential_process = /bin/false\nregion = eu-west-1\n", "custom-process; see what the profile's credential_"),
+        ("role_arn = arn:aws:iam::1:role/x\nsource_profile = gone\nregion = eu-west-1\n", '"gone" referenced in the'),
+        (
+            "role_arn = arn:aws:iam::1:role/x\nsource_profile = work\nregion = eu-west-1\n",
+            "no credentials|infinite|work",
+        ),
+        ("aws_access_key_id = one\naws_secret_access_key = hidden\n", "no region is known"),
+    ],
+)
+def test_profiles_that_lead_nowhere(clean: Path, config: str, told: str) -> None:
+    (clean / "config").write_text(f"[profile work]\n{config}")
+    with pytest.raises(AccessError, match=told) as caught:
+        resolve(parse_url("dynamodb://shop?profile=work")).credentials()
+    assert "\n" not in str(caught.value)
+    assert "hidden" not in str(caught.value)
+
+
 def test_a_role_by_web_identity(clean: Path, giver: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a Kubernetes pod with a service account."""
     (clean / "token").write_text("signed by the cluster")

@@ -67,6 +67,11 @@ class DynamoDBEngine(Engine):
 
         return inspect(model, design)
 
+    def glance(self, model: Model, design: Design) -> Proc[Catalog]:
+        from keyplan.engines.dynamodb.changes import glance
+
+        return glance(model, design)
+
     def changes(self, model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]:
         from keyplan.engines.dynamodb.changes import changes
 

@@ -214,7 +214,10 @@ def _guarded(call: Callable[[], Any]) -> Any:
     try:
         return call()
     except (BotoCoreError, ClientError) as error:
-        text = str(error).rstrip(".")
-        raise AccessError(
-            f"dynamodb: {text[:1].lower()}{text[1:]}; check the region and the profile, or log in again"
-        ) from error
+        text = " ".join(str(error).split()).rstrip(".: ")
+        advice = "check the region and the profile, or log in again"
+        if "sso" in text.lower():
+            advice = "log in with 'aws sso login' and the same profile"
+        elif "custom-process" in text:
+            advice = "see what the profile's credential_process says when you run it"
+        raise AccessError(f"dynamodb: {text[:1].lower()}{text[1:]}; {advice}") from error

@@ -33,9 +33,9 @@ def blank(model: Model, engine: Engine) -> Design:
     return Design(model.name, engine.name, {}, (), {}, {}, {}, {}, {}, Objective("", 0.0, 0.0, 0.0, 0))
 
 
-def inspect(model: Model, engine: Engine, design: Design | None = None) -> Proc[Catalog]:
-    """What a server holds."""
-    return (yield from engine.inspect(model, design or blank(model, engine)))
+def glance(model: Model, engine: Engine, design: Design | None = None) -> Proc[Catalog]:
+    """Which design a server holds."""
+    return (yield from engine.glance(model, design or blank(model, engine)))
 
 
 def difference(model: Model, engine: Engine, design: Design, lock: str | None = None) -> Proc[Difference]:
