@@ -11,13 +11,16 @@ from typing import Any
 import pytest
 
 import keyplan
-from keyplan.engines.base import Catalog, Port
+from keyplan.engines.base import Catalog, Pause, Port
 from keyplan.engines.dynamodb import ENGINE
 from keyplan.engines.dynamodb.capacity import capacities
+from keyplan.engines.dynamodb.changes import table_definition
+from keyplan.engines.dynamodb.faults import RefusedError
+from keyplan.engines.dynamodb.layout import layout
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.engines.dynamodb.refill import Refill
 from keyplan.engines.dynamodb.waiting import until_active
-from keyplan.errors import ConflictError, DesignError, DesignMismatchError
+from keyplan.errors import ConflictError, DesignError, DesignMismatchError, UncertainError
 from keyplan.model.load import parse_model
 from keyplan.plan.lockfile import design_hash
 from keyplan.store.open import settled_design
@@ -348,6 +351,34 @@ def test_waits_until_the_table_is_active() -> None:
         wait.send([])
     with pytest.raises(StopIteration):
         wait.send([{"Table": {"TableStatus": "ACTIVE"}}])
+
+
+def test_a_table_that_others_are_changing_is_waited_for() -> None:
+    """As autoscaling does at any time; and a reply that was lost, or an index that somebody else has made, is fine."""
+    design = design_of(LITTLE, (ORDERS, BY_STATUS))
+    table = {"TableStatus": "ACTIVE", **table_definition(LITTLE, design, layout(LITTLE, design))}
+    without = {name: value for name, value in table.items() if name != "GlobalSecondaryIndexes"}
+    catalog = Catalog(found={"table": without | {"KeySchema": table["KeySchema"]}, "ttl": None, "empty": True})
+    catalog.found.update(model=None, layout=None, pieces=0)  # type: ignore[attr-defined]
+    create = next(step for step in ENGINE.changes(LITTLE, design, "lock", catalog) if step.summary.startswith("create"))
+    busy = RefusedError("in use", code="ResourceInUseException")
+    exists = RefusedError("exists", code="ValidationException")
+    for outcome in (busy, UncertainError("lost"), exists):
+        steps = create.run()
+        assert next(steps)[0].operation == "DescribeTable"  # type: ignore[index]
+        assert steps.send([{"Table": without}])[0].operation == "UpdateTable"  # type: ignore[index]
+        found = steps.send([outcome])
+        if isinstance(found, Pause):
+            found = steps.send([])
+        assert found[0].operation == "DescribeTable"  # type: ignore[index]
+        with pytest.raises(StopIteration):
+            steps.send([{"Table": table}])
+    steps = create.run()
+    next(steps)
+    steps.send([{"Table": without}])
+    steps.send([exists])
+    with pytest.raises(RefusedError, match="exists"):
+        steps.send([{"Table": without}])
 
 
 INDEXED = """

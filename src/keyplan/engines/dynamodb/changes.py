@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from keyplan.engines.base import UNFINISHED, Catalog, Change, Proc, Reply
+from keyplan.engines.base import UNFINISHED, Catalog, Change, Pause, Proc, Reply
 from keyplan.engines.dynamodb.capacity import capacities, is_provisioned
 from keyplan.engines.dynamodb.faults import MissingTableError, RefusedError
 from keyplan.engines.dynamodb.fence import NAME as FENCE
@@ -28,7 +28,7 @@ from keyplan.engines.dynamodb.record import DESIGN, PLACES, Announce, Record, fe
 from keyplan.engines.dynamodb.refill import Refill, clearing
 from keyplan.engines.dynamodb.standing import NOTHING, REMEDY, Moves, Standing, heard, moves, standings
 from keyplan.engines.dynamodb.waiting import until_active
-from keyplan.errors import DesignMismatchError
+from keyplan.errors import DesignMismatchError, UnavailableError, UncertainError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
 from keyplan.plan.lockfile import design_hash
@@ -36,6 +36,8 @@ from keyplan.plan.lockfile import design_hash
 NO_AUTOSCALING = "autoscaling is another service, which `emit --to cloudformation` and `--to terraform` set up"
 CHANGING = "the table is being changed"
 """In place of a design's hash: whoever applies a design has not come to the end."""
+UPDATES = 60
+"""How often a table is tried to be changed that others are changing."""
 _ELSEWHERE = "name another table in the URL"
 
 
@@ -325,11 +327,32 @@ def _tolerant(request: Request, *codes: str) -> Proc[None]:
         raise reply
 
 
-def _ready(fence: Fence | None) -> Proc[None]:
+def _ready(fence: Fence | None) -> Proc[Mapping[str, Any]]:
     """Waits until the table can be changed, and that it is still ours to change."""
-    yield from until_active()
+    table = yield from until_active()
     if fence is not None:
         yield from fence.look()
+    return table
+
+
+def _update(body: Mapping[str, Any], fence: Fence | None, is_done: Callable[[Mapping[str, Any]], bool]) -> Proc[None]:
+    """Changes the table, when others who do so at the moment, such as autoscaling, are done; nothing if it is as
+    wanted: whoever applies the same design may have come first, and a reply that was lost may have been good."""
+    for _ in range(UPDATES):
+        table = yield from _ready(fence)
+        if is_done(table):
+            return
+        (reply,) = yield [Request("UpdateTable", dict(body), repeatable=False)]
+        if not isinstance(reply, Exception):
+            yield from until_active()
+            return
+        if isinstance(reply, RefusedError) and reply.code == "ResourceInUseException":
+            yield Pause(1.0)
+        elif is_done((yield from until_active())):
+            return
+        elif not isinstance(reply, UncertainError):
+            raise reply
+    raise UnavailableError("dynamodb: others keep changing the table; apply again later")
 
 
 class CreateTable(Change):
@@ -361,9 +384,8 @@ class SetBilling(Change):
         self._indexes = {index.name: _throughput(model, design, index.name) for index in places.indexes}
 
     def run(self) -> Proc[None]:
-        yield from _ready(self._fence)
-        (reply,) = yield [Request("DescribeTable", {})]
-        there = [one["IndexName"] for one in _checked(reply)["Table"].get("GlobalSecondaryIndexes", ())]
+        table = yield from _ready(self._fence)
+        there = [one["IndexName"] for one in table.get("GlobalSecondaryIndexes") or ()]
         body = dict(self._body)
         if self._provisioned and there:
             capacity = {name: self._indexes.get(name, body) for name in there}
@@ -371,8 +393,11 @@ class SetBilling(Change):
                 {"Update": {"IndexName": name, "ProvisionedThroughput": capacity[name]["ProvisionedThroughput"]}}
                 for name in there
             ]
-        yield from _tolerant(Request("UpdateTable", body, repeatable=False))
-        yield from until_active()
+        yield from _update(body, self._fence, self._is_set)
+
+    def _is_set(self, table: Mapping[str, Any]) -> bool:
+        mode = table.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
+        return bool((mode == "PROVISIONED") == self._provisioned)
 
 
 class CreateIndex(Change):
@@ -380,6 +405,7 @@ class CreateIndex(Change):
 
     def __init__(self, model: Model, design: Design, index: Index, state: str, fence: Fence | None) -> None:
         self._fence = fence
+        self._index = index
         self.summary = f"create the index {index.name} ({index.projection}) and fill it"
         self.fault = f"index {index.name} is {state}"
         self._body = {
@@ -388,9 +414,12 @@ class CreateIndex(Change):
         }
 
     def run(self) -> Proc[None]:
-        yield from _ready(self._fence)
-        yield from _tolerant(Request("UpdateTable", self._body, repeatable=False))
-        yield from until_active()
+        yield from _update(self._body, self._fence, self._is_there)
+
+    def _is_there(self, table: Mapping[str, Any]) -> bool:
+        types = {one["AttributeName"]: one["AttributeType"] for one in table.get("AttributeDefinitions", ())}
+        there = [one for one in table.get("GlobalSecondaryIndexes") or () if one["IndexName"] == self._index.name]
+        return any(fits(self._index, one, types) for one in there)
 
 
 class DeleteIndex(Change):
@@ -402,12 +431,11 @@ class DeleteIndex(Change):
         self._name = name
 
     def run(self) -> Proc[None]:
-        yield from _ready(self._fence)
         body = {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": self._name}}]}
-        (reply,) = yield [Request("UpdateTable", body, repeatable=False)]
-        if isinstance(reply, Exception) and not isinstance(reply, MissingTableError):
-            raise reply
-        yield from until_active()
+        yield from _update(body, self._fence, self._is_gone)
+
+    def _is_gone(self, table: Mapping[str, Any]) -> bool:
+        return all(one["IndexName"] != self._name for one in table.get("GlobalSecondaryIndexes") or ())
 
 
 class EnableExpiry(Change):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from keyplan.engines.base import Pause, Proc
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.errors import UnavailableError
@@ -10,18 +13,19 @@ PATIENCE_SECONDS = 24 * 3600.0
 """How long a table or index may take to become active; filling an index over many rows takes hours."""
 
 
-def until_active() -> Proc[None]:
-    """Waits until the table and all its indexes are active; an index that is being deleted has to be gone."""
+def until_active() -> Proc[Mapping[str, Any]]:
+    """Waits until the table and all its indexes are active; an index that is being deleted has to be gone. Says what
+    there is then."""
     waited, pause = 0.0, 0.05
     while True:
         (reply,) = yield [Request("DescribeTable", {})]
         if isinstance(reply, Exception):
             raise reply
-        about = reply["Table"]
+        about: Mapping[str, Any] = reply["Table"]
         indexes = about.get("GlobalSecondaryIndexes", ())
         busy = [one["IndexName"] for one in indexes if one.get("IndexStatus", "ACTIVE") != "ACTIVE"]
         if about["TableStatus"] == "ACTIVE" and not busy:
-            return
+            return about
         if waited > PATIENCE_SECONDS:
             raise UnavailableError(f"dynamodb: {busy[0] if busy else 'the table'} is not active yet; apply again later")
         yield Pause(pause)
