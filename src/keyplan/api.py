@@ -133,12 +133,15 @@ def apply(
     design: Design | None = None,
     dry: bool = False,
     destroy: bool = False,
+    wait: bool = True,
     progress: Callable[[str], None] | None = None,
 ) -> list[str]:
     """Makes a server hold a design and records it there; returns what was done, or with `dry` what would be.
 
     The design is the one given, else that of the lock file, else the cheapest. Steps that destroy data begin with
     `destroys:`, and are refused unless `destroy` is set. What is found there and left as it is begins with `leaves:`.
+    Without `wait`, stores that have the database open are not given the time to notice: say so only where there are
+    none.
     """
     from keyplan.store.bulk import apply as steps
     from keyplan.store.naming import naming
@@ -156,9 +159,8 @@ def apply(
                 if dry:
                     found = run(persistent(steps.difference(model, engine, chosen)), port)
                 else:
-                    found = run(
-                        persistent(steps.apply(model, engine, chosen, destroy=destroy, progress=progress)), port
-                    )
+                    work = steps.apply(model, engine, chosen, destroy=destroy, wait=wait, progress=progress)
+                    found = run(persistent(work), port)
         finally:
             port.close()
     return [_said(change) for change in found.changes]

@@ -171,3 +171,19 @@ def test_what_is_written_while_a_design_is_applied_shows_in_it_or_is_refused(har
         assert store.top(game=0)["n"] == 1000 + len(written)
         assert store.verify().ok
     assert "an 'apply' has not come to its end" in refused[0] or "open it again" in refused[0]
+
+
+def test_nobody_is_waited_for_where_no_store_is_open(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "GRACE", 60.0)
+    before, after = models(harness)
+    url = harness.url()
+    keyplan.apply(before, url)
+    with keyplan.open(before, url) as store:
+        make(store, 1)
+    said: list[str] = []
+    keyplan.apply(after, url, wait=False, progress=said.append)
+    keyplan.apply(before, url, wait=False, destroy=True, progress=said.append)
+    assert said
+    assert not [text for text in said if text.startswith("waiting")]
+    with keyplan.open(before, url) as store:
+        assert store.score(sid=1)["points"] == 1

@@ -304,6 +304,8 @@ class Change(ABC):
     """Of the last: those of them that nothing stands in yet, not even what an attempt has left."""
     doubted: tuple[str, ...] = ()
     """Of the last: views to be filled besides, since an `apply` that was cut off may have filled them otherwise."""
+    waits: bool = True
+    """Whether stores that have the database open are given the time to notice."""
     hears: Callable[[str], None] | None = None
     """Whoever wants to know how far a long step has come."""
 

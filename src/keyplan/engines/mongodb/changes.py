@@ -405,7 +405,7 @@ class Record(Change):
 
     def run(self) -> Proc[None]:
         yield from self._write({**{name: self._found.found["ours"][name] for name in self.drops}, **self._collections})
-        if self.drops:
+        if self.drops and self.waits:
             yield from until_noticed(self.told)  # some may have looked before, and read what they had
         drops = [Command({"drop": name, "writeConcern": _MAJORITY}, (_MISSING_COLLECTION,)) for name in self.drops]
         for command in (*self.behind, *drops):

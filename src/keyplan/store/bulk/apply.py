@@ -77,9 +77,12 @@ def apply(
     lock: str | None = None,
     *,
     destroy: bool = False,
+    wait: bool = True,
     progress: Progress | None = None,
 ) -> Proc[Difference]:
-    """Makes the server hold the design, and records it there; refuses to destroy anything unless told to."""
+    """Makes the server hold the design, and records it there; refuses to destroy anything unless told to.
+
+    Open stores are waited for, until they have noticed that something is about to change."""
     found = yield from difference(model, engine, design, lock)
     if found.is_destructive and not destroy:
         listed = ", ".join(change.summary for change in found.changes if change.destructive)
@@ -91,8 +94,9 @@ def apply(
             if progress is not None and not change.only_said:
                 progress(change.summary)
                 change.hears = progress
+            change.waits = wait
             yield from change.run()
-            if change.announces and engine.leases:
+            if change.announces and engine.leases and wait:
                 yield from until_noticed(progress or (lambda told: None))
     except ConflictError:
         now = yield from engine.inspect(model, design)
