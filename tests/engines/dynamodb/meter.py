@@ -47,6 +47,7 @@ class Metered:
     """A transport behind which every operation asks for its consumed capacity."""
 
     def __init__(self, port: Port, model: Model | None = None, design: Design | None = None) -> None:
+        port = getattr(port, "_port", port)  # a store looks at the record from time to time, before this one
         assert isinstance(port, DynamoDBPort)
         self._inner = port._transport
         port._transport = self  # type: ignore[assignment]

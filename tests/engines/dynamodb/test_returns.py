@@ -44,7 +44,8 @@ def test_the_row_is_the_one_that_was_written(dynoxide: Server) -> None:
     with keyplan.open(model, url) as store, keyplan.open(model, url) as other:
         store.add_desk(desk_id="d", hall="h")
         seen: list[int] = []
-        port: Any = store._port
+        leased: Any = store._port
+        port = leased._port
         port._transport = interrupted = Interrupted(port._transport, lambda: seen.append(other.draw(desk="d")["next"]))
         mine = store.draw(desk="d")["next"]
         assert interrupted.transactions == 2, "the first one met with the other's draw"
