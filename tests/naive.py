@@ -53,6 +53,8 @@ class Extras:
     """The rows of every entity lie in two values: those of its two shards."""
     dangling: bool = False
     """Views of the rows that point at nothing, in which those that point at a new row are looked for."""
+    computed_copies: bool = False
+    """With `copies` and `copied_keys`: those of computed fields behind references as well; homes hold these."""
 
 
 @dataclass
@@ -134,7 +136,8 @@ class _Naive:
         if self.extras.subsets:
             embeds = (*embeds, *(self.subset(entity, role) for role in entity.roles.values() if self.has_subset(role)))
         holds = (*entity.stored, *self.counted(entity)) if self.extras.counters else entity.stored
-        holds = (*holds, *self.computed_columns(entity)) if self.extras.computed else holds
+        if self.extras.computed or self.extras.computed_copies:
+            holds = (*holds, *self.computed_columns(entity))
         view = View(entity.name, entity.name, "table", tuple(parts[:1]), tuple(parts[1:]), holds, embeds)
         if self.extras.packed_homes:
             view = replace(view, partition=(Part("", ways=2),), sort=tuple(parts), packed=True)
@@ -214,11 +217,12 @@ class _Naive:
         key = _parts(entity.key)
         if self.extras.copies:
             name = f"{entity.name} with copies"
-            holds = (*entity.stored, *copies)
+            holds = (*entity.stored, *copies, *self.computed_behind(entity))
             self.keep(View(name, entity.name, "table", key[:1], key[1:], holds))
             self.copied[entity.name] = name
         if self.extras.copied_keys:
-            for path in [path for path in copies if not path.endswith(EXPIRES)][:2]:
+            plain = [path for path in copies if not path.endswith(EXPIRES)][:2]
+            for path in (*plain, *self.computed_behind(entity)[:2]):
                 if not self.model.column(entity.name, path_of(path, self.model, entity.name)).type.is_ordered:
                     continue
                 behind = [one for one in copies if one.endswith(EXPIRES)]
@@ -296,6 +300,16 @@ class _Naive:
                     ]
         own = entity.columns
         return [path for path in dict.fromkeys(found) if path not in own]
+
+    def computed_behind(self, entity: Entity) -> list[str]:
+        """Paths through one reference to computed fields."""
+        if not self.extras.computed_copies:
+            return []
+        found = []
+        for role in entity.roles.values():
+            if not role.many:
+                found += [f"{role.name}.{one}" for one in self.computed_columns(self.model.entities[role.entity])]
+        return found
 
     def computed_columns(self, entity: Entity) -> list[str]:
         """Computed fields that a key may be made of: nothing that expires, nothing that drifts."""
@@ -512,7 +526,8 @@ class _Naive:
                 adds.append(self.attached_children(role, inner, about.key))
                 continue
             for column in sorted(inner.columns):
-                if target.columns[column].computed is not None:
+                held = copied and f"{name}.{column}" in self.views[self.copied[entity]].holds
+                if target.columns[column].computed is not None and not held:
                     adds.append(Attach(name, self.computed(target, column, role.columns)))
             for further, deeper in inner.roles.items():
                 if target.roles[further].many:  # which are those of the key, whether there is such a row or not
@@ -633,6 +648,10 @@ EVERYTHING: Mapping[str, Extras] = {
     "counters": Extras(counters=True),
     "computed": Extras(computed=True),
     "computed and copies": Extras(copies=True, counters=True, computed=True),
+    "computed behind references": Extras(copies=True, copied_keys=True, computed_copies=True),
+    "computed everywhere": Extras(
+        copies=True, copied_keys=True, counters=True, computed=True, computed_copies=True, dangling=True
+    ),
     "embeds": Extras(embeds=True),
     "subsets": Extras(subsets=1),
     "subsets with copies": Extras(copies=True, computed=True, subsets=2),

@@ -41,12 +41,12 @@ Where = tuple[str, tuple[str, ...]]
 
 @dataclass
 class Read:
-    """A request: some spans of one place, from an offset on."""
+    """A request: some spans of one place, behind the entries of each that were seen before."""
 
     search: Search
     spans: Sequence[Span]
     limit: int | None
-    offset: int = 0
+    seen: Sequence[list[tuple[Any, ...]]] = ()
 
 
 @dataclass
@@ -75,11 +75,11 @@ class MemoryReader(Reader):
         return [Ask(Read(self.search, [spans[n] for n in part], limit), list(part)) for part in parts if part]
 
     def answer(self, ask: Ask, reply: Reply) -> Answer:
-        lists, more = reply
+        lists, more, seen = reply
         if not more:
             return Answer(lists)
         old: Read = ask.request
-        return Answer(lists, Ask(Read(old.search, old.spans, old.limit, old.offset + CHUNK), ask.spans))
+        return Answer(lists, Ask(Read(old.search, old.spans, old.limit, seen), ask.spans))
 
 
 class MemoryCodec(Codec):
@@ -170,15 +170,20 @@ class MemoryPort:
 
     # Reading
 
-    def read(self, request: Read) -> tuple[list[list[Row]], bool]:
-        lists, more = [], False
-        for span in request.spans:
+    def read(self, request: Read) -> tuple[list[list[Row]], bool, list[list[tuple[Any, ...]]]]:
+        lists, more, seen = [], False, []
+        for number, span in enumerate(request.spans):
+            before = request.seen[number] if request.seen else []
             found = self.span(request.search, span)
+            # Entries may have come and gone since: what comes next is behind the last one that was seen.
+            start = max((place + 1 for place, (key, _) in enumerate(found) if key in before), default=0)
+            found = found[start:]
             if request.limit is not None:
-                found = found[: request.limit]
-            more = more or len(found) > request.offset + CHUNK
-            lists.append([self.row(request.search, key, entry) for key, entry in found[request.offset :][:CHUNK]])
-        return lists, more
+                found = found[: max(0, request.limit - len(before))]
+            more = more or len(found) > CHUNK
+            lists.append([self.row(request.search, key, entry) for key, entry in found[:CHUNK]])
+            seen.append([*before, *(key for key, _ in found[:CHUNK])])
+        return lists, more, seen
 
     def place(self, view: View, at: tuple[str, ...]) -> list[tuple[tuple[Any, ...], Row]]:
         """The entries of a place; those of an index follow from its base."""

@@ -97,6 +97,7 @@ def way_of(core: Core, entity: str) -> Way:
         # Only where any number of edits can be done at once, and where a row that exists stands in the way of another.
         able = core.codec.atomic_edits is None and core.places.exact(entity) is not None
         able = able and not core.places.feeds[entity] and not core.places.kept[entity]
+        able = able and not _copies_computed(core, entity)
         return Way(make=make, fresh=FreshRows(core.model, core.mutator, core.codec, entity) if able else None)
     places = core.places.of[entity]
     about = core.model.entities[entity]
@@ -106,6 +107,12 @@ def way_of(core: Core, entity: str) -> Way:
     if len(places) > 1 or place.at or place.where is not None or not plain:
         return Way(True, make)
     return Way(True, make, core.codec.putter(place.view.name))
+
+
+def _copies_computed(core: Core, entity: str) -> bool:
+    """Whether a place of an entity copies what is computed, which is there even where a row is not."""
+    paths = [path for place in core.places.of[entity] for path in place.copies]
+    return any(core.model.column(entity, path).computed is not None for path in paths)
 
 
 class Copied:

@@ -8,7 +8,7 @@ write into entries is compared last. A repair makes the views equal to the homes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -88,12 +88,11 @@ class Verification:
 
 def verify(core: Core, repair: bool = False, progress: Callable[[int], None] | None = None) -> Proc[Verification]:
     """Compares all views with the homes; repairs them if asked to."""
-    yield from core.writer.intents.finish_all(core.clock())
+    yield from core.writer.intents.finish_all(core.clock(), waits=False)
     work = Verifier(core, repair, progress)
     yield from work.structures()
     try:
-        for stage in stages(core, work.result.views) if work.result.compared else ():
-            yield from work.entities(stage)
+        yield from work.passes(stages(core, work.result.views) if work.result.compared else ())
         if work.result.compared:
             yield from work.kept_by_engine()
     except EngineError:
@@ -116,10 +115,8 @@ def fill(
     What writers left behind is finished when all that they would change is there."""
     work = Verifier(core, True, progress, frozenset(views))
     work.fresh = set(fresh)
-    for stage in stages(core, views):
-        yield from work.entities(stage)
-        work.fresh -= {place.view.name for name in stage for place in core.places.of[name]}
-    yield from core.writer.intents.finish_all(core.clock())
+    yield from work.passes(stages(core, views))
+    yield from core.writer.intents.finish_all(core.clock(), waits=False)
 
 
 class Verifier:
@@ -142,6 +139,9 @@ class Verifier:
         self.now: datetime = core.clock()
         self.repair = repair
         self.progress = progress
+        self.mended: set[str] = set()
+        """Entities whose homes held something computed that was wrong, and is copied by others."""
+        self.rows_of: dict[str, int] = {}
         for places in core.places.of.values():
             for place in places:
                 self.result.views.setdefault(place.view.name, ViewReport())
@@ -170,11 +170,34 @@ class Verifier:
 
     def entities(self, names: Sequence[str]) -> Proc[None]:
         """Compares the views of some entities with their rows, which are read in one go."""
+        for name in names:
+            self.begin(name)
         works = [EntityCheck(self, name) for name in names]
         yield from self.sweep([(work.home, work.home.holds, work.check) for work in works])
         yield from self.sweep([tail for work in works for tail in work.tails()])
         for work in works:
             yield from work.end()
+        self.fresh -= {place.view.name for work in works for place in work.places}
+
+    def passes(self, stages: Iterable[Sequence[str]]) -> Proc[None]:
+        """Compares entities in passes; what copies something that was mended behind it, once more."""
+        seen: dict[str, None] = {}
+        for stage in stages:
+            names = [name for name in stage if self.repair or name not in seen]
+            yield from self.entities(names)
+            seen |= dict.fromkeys(names)
+            mended = self.mended.intersection(names)
+            watching = {watch.entity for name in mended for watch in self.core.places.watches[name]}
+            yield from self.entities([name for name in seen if name in watching])
+
+    def begin(self, name: str) -> None:
+        """What was counted of an entity before is counted anew."""
+        self.mended.discard(name)
+        if name in self.rows_of:
+            self.result.rows -= self.rows_of.pop(name)
+            for place in self.core.places.of[name]:
+                if not place.at:  # rows inside others do not begin what these have counted anew
+                    self.result.views[place.view.name].entries = 0
 
     def has_key(self, name: str, home: Place, row: Row) -> bool:
         """Whether a row has its own key; another is none that we have written."""
@@ -246,6 +269,8 @@ class Verifier:
             values |= {kept.column: wanted[kept.column] for kept in self.core.places.kept[place.entity]}
             wrong = {path: value for path, value in values.items() if differs(row.get(path), value)}
             if wrong:
+                if self.repair and any(kept.column in wrong for kept in self.core.places.copied[place.entity]):
+                    self.mended.add(place.entity)
                 (key,) = place.keys(wanted)
                 self.result.note(place.view.name, "wrong", key)
                 edits.append(
@@ -368,6 +393,7 @@ class EntityCheck:
         verifier, core, name = self.verifier, self.core, self.name
         alive = [row for row in rows if not is_gone(row, verifier.now) and verifier.has_key(name, self.home, row)]
         verifier.result.rows += len(alive)
+        verifier.rows_of[name] = verifier.rows_of.get(name, 0) + len(alive)
         own = [{column: row[column] for column in core.model.entities[name].stored} for row in alive]
         if core.places.kept[name]:
             key = core.model.entities[name].key

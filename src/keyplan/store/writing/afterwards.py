@@ -16,7 +16,7 @@ from keyplan.errors import ConflictError
 from keyplan.model.model import Model
 from keyplan.plan.edits import Edit
 from keyplan.store.pump import Tally, counted
-from keyplan.store.writing.changes import Batch, ChangedMeanwhileError, Name, RowChange, differing_columns, merged
+from keyplan.store.writing.changes import Batch, ChangedMeanwhileError, Name, RowChange, differing_columns, merged, note
 from keyplan.store.writing.intents import Intents
 from keyplan.store.writing.mutate import Mutator
 from keyplan.store.writing.rows import RowReader, World
@@ -35,12 +35,12 @@ class Afterwards:
         self.intents = intents
 
     def watched(self, batch: Batch) -> list[RowChange]:
-        """The changed rows that somebody may have begun to copy from."""
+        """The changed rows that somebody may have begun to copy from; nobody has from a ghost that is held."""
         return [
             change
             for change in batch.changes
             if not change.follows
-            and not change.derived
+            and not (change.ghost and not self.codec.goes_on)
             and not change.blind
             and not change.is_new
             and any(watch.columns & differing_columns(change) for watch in self.mutator.places.watches[change.entity])
@@ -56,7 +56,7 @@ class Afterwards:
 
         if not self.codec.goes_on:
             return request
-        apart = [*batch.unchecked, *self.unguarded(batch)]
+        apart = list(dict.fromkeys((*batch.unchecked, *self.unguarded(batch), *batch.ghosts)))
         is_needed = batch.doubtful or apart or self.watched(batch)
         return self.codec.go_on(request, then, apart) if is_needed else request
 
@@ -79,6 +79,8 @@ class Afterwards:
         for name in self.unguarded(batch):
             if (yield from self.reader.has_several(*name, now)):
                 raise ChangedMeanwhileError("others keep changing the same rows; try again")
+        if not (yield from self.mutator.computed.are_still(batch.ghosts, (), now)):
+            raise ChangedMeanwhileError("others keep changing the same rows; try again")
         watched = self.watched(batch)
         late = (yield from self.late(batch, watched, now)) if watched else []
         if late:
@@ -104,7 +106,7 @@ class Afterwards:
         """The rows that copy from changed ones, and were not found before."""
         world = World(self.model, self.reader, now)
         for change in watched:
-            world.changed[change.entity, change.key] = (change.old, change.new)
+            note(world, change)
         found = yield from self.mutator.followers(world, watched, done=batch.changes)
         done = {(change.entity, change.key) for change in batch.changes}
         return [replace(change, late=True) for change in found if (change.entity, change.key) not in done]
@@ -127,12 +129,13 @@ class Afterwards:
             try:
                 again = yield from self.mutator.batch(late, now, watched)
                 edits = merged([*again.edits, *unchanged], self.mutator.extreme_names)
+                if not again.edits:
+                    return
+                held = yield from self.intents.ghosts.hold(again, now)
             except ChangedMeanwhileError:
                 yield Pause(random.random() * 0.02)
                 continue
-            if not again.edits:
-                return
-            (reply,) = yield [self.codec.write(edits)]
+            reply = yield from self.intents.ghosts.send(edits, held)
             if not isinstance(reply, Exception):
                 return
             if not isinstance(reply, ConflictError):
@@ -161,17 +164,36 @@ class Afterwards:
                 return
             changes = yield from self.mutator.computed.again(doubtful, now, batch.changes[0].label)
             for change in changes:
-                try:
-                    again = yield from self.mutator.batch([change], now)
-                except ChangedMeanwhileError:
-                    continue
-                (reply,) = yield [self.codec.write(again.edits)]
-                if isinstance(reply, Exception) and not isinstance(reply, ConflictError):
-                    raise reply
+                yield from self.bring_up(change, now)
             if changes:
                 yield Pause(random.random() * 0.02)
             changed = {(change.entity, change.key) for change in changes}
             doubtful = [(kept, key) for kept, key in doubtful if (kept.entity, key) in changed]
+
+    def bring_up(self, change: RowChange, now: datetime) -> Proc[None]:
+        """Writes a computed value as it is found to be, and has what copies it follow; nothing is done if others are in
+        the way."""
+        try:
+            batch = yield from self.mutator.batch([change], now)
+            intents, late = self.intents.announced(batch)
+            pending = self.intents.most is not None and len(batch.edits) + len(intents) > self.intents.most
+            if pending:  # what copies it follows in chunks
+                batch = yield from self.mutator.batch([change], now, followers=False)
+            held = yield from self.intents.ghosts.hold(batch, now, followed=not pending)
+        except ChangedMeanwhileError:
+            return
+        reply = yield from self.intents.ghosts.send([*batch.edits, *intents], held)
+        if isinstance(reply, ConflictError):
+            if intents:
+                yield from self.intents.finish_all(now)
+            return
+        if isinstance(reply, Exception):
+            raise reply
+        done = () if pending else {(one.entity, one.key) for one in batch.changes}
+        for one in late:
+            yield from self.intents.finish(one, now, done)
+        if not pending:
+            yield from self.catch_up(batch, now, late)
 
     def still_ours(self, changes: Sequence[RowChange], now: datetime) -> Proc[list[RowChange]]:
         """The changes whose values still stand; whoever has changed a row since brings up to date what copies it.

@@ -19,6 +19,8 @@ Source = tuple[str, Key, Row | None]
 """A row of an entity, as it was when values were copied from it."""
 Name = tuple[str, Key]
 """A row by its entity and key, whether it is there or not."""
+Ghost = tuple[Row, Row]
+"""What is computed for a row that is not there, before a write and after it."""
 
 
 class ChangedMeanwhileError(ConflictError):
@@ -53,6 +55,10 @@ class RowChange:
     """The row changes, and values that it copies change with it."""
     derived: bool = False
     """Nobody writes the row itself; a computed column of it changes with another row."""
+    ghost: bool = False
+    """There is no such row, neither before nor after: of what is computed for its key, something changes."""
+    before: Row | None = None
+    """Of a row that comes: what was computed for its key before, as far as others copy it."""
     covered: frozenset[tuple[str, str]] = frozenset()
     """Of a row that is deleted: whose references to it were followed already, to delete what they belong to."""
     late: bool = False
@@ -74,6 +80,9 @@ class Batch:
     """By the entry that is checked: the row that values are copied from."""
     unchecked: list[Name] = field(default_factory=list)
     """Rows that were not there, which the write cannot test, because nothing stands under their keys alone."""
+    ghosts: dict[Name, Ghost] = field(default_factory=dict)
+    """Rows that are not there, and what is computed for them all the same: copied, or changed, without a row that could
+    be tested to be as it was read."""
 
 
 @dataclass
@@ -98,6 +107,7 @@ class Work:
     """Per view and key of a group with minima or maxima: what comes to it and goes."""
     sources: dict[Entry, Source] = field(default_factory=dict)
     unchecked: list[Name] = field(default_factory=list)
+    ghosts: dict[Name, Ghost] = field(default_factory=dict)
 
     def check_sources(
         self, places: Places, copies: Iterable[Path], entity: str, row: Row, new: bool, number: int
@@ -127,6 +137,8 @@ class Work:
                 else:
                     source = world.seen[found]
                 if source is None:
+                    if new and found in world.ghosts:
+                        self.ghosts[found] = world.ghosts[found]
                     self.check_absence(places, target, key, number)
                     break
                 self.check_row(places, target, key, source, columns, number)
@@ -160,6 +172,28 @@ class Work:
         if (target, key) not in self.world.changed:
             self.sources[home.view.name, home.at, at] = (target, key, source)
         self.edits.append(Edit(home.view.name, "check", at, home.at, expect="present", tests=tests, row=number))
+
+
+def note(world: World, change: RowChange) -> None:
+    """Has the world know of a change."""
+    name = (change.entity, change.key)
+    if not change.ghost:
+        world.changed[name] = (change.old, change.new)
+        if change.before is not None:
+            world.ghosts[name] = (change.before, {})
+        return
+    assert change.old is not None
+    assert change.new is not None
+    world.seen[name] = None
+    world.ghosts[name] = (change.old, change.new)
+
+
+def ghost_of(change: RowChange) -> tuple[Name, Ghost]:
+    """The row that is not there before a change, with what is computed for it."""
+    before, after = (change.old if change.ghost else change.before), change.new
+    assert before is not None
+    assert after is not None
+    return (change.entity, change.key), (before, after)
 
 
 def differing_columns(change: RowChange) -> set[str]:

@@ -9,20 +9,19 @@ have come meanwhile.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from keyplan.engines.base import Proc
 from keyplan.errors import RangeError
 from keyplan.model.model import Model
-from keyplan.model.pattern import Compute, Path, Term
 from keyplan.model.values import add
 from keyplan.plan.edits import Edit, Test
 from keyplan.plan.terms import minus, plus
 from keyplan.store.pump import gather
-from keyplan.store.reading.fold import compile_fold
-from keyplan.store.writing.changes import RowChange
+from keyplan.store.writing.changes import Ghost, RowChange
+from keyplan.store.writing.folding import folded, part_of, with_changes
 from keyplan.store.writing.places import Kept, Places
 from keyplan.store.writing.rows import Key, Row, RowReader
 
@@ -48,6 +47,8 @@ class Derived:
     """Values that were found by reading children, and are looked at again afterwards."""
     unchecked: list[tuple[str, Key]] = field(default_factory=list)
     """Parents that were not there, which cannot be checked."""
+    ghosts: list[RowChange] = field(default_factory=list)
+    """Of parents that were not there: the values that others copy all the same, as they were and as they will be."""
 
 
 class ComputedColumns:
@@ -77,15 +78,18 @@ class ComputedColumns:
             for kept, key in balances
             if (kept.entity, key) not in by_row or by_row[kept.entity, key].blind
         ]
-        rows = (yield from self.reader.by_key(unknown, now)) if unknown else {}
-        for place, row in rows.items():
+        parents = (yield from self.reader.by_key(unknown, now)) if unknown else {}
+        for place, row in parents.items():
             change = by_row.get(place)
             if change is not None:
                 self.uncover(change, row)
-            elif row is None and self.places.exact(place[0]) is None:
-                found.unchecked.append(place)
             elif row is None:
-                found.checks.append(self.absent(place, now))
+                if self.places.exact(place[0]) is None:
+                    found.unchecked.append(place)
+                else:
+                    found.checks.append(self.absent(place, now))
+                if self.places.copied[place[0]]:
+                    found.ghosts.append((yield from self.ghost(place, changes, now, label)))
             else:
                 by_row[place] = RowChange(*place, row, dict(row), label, expect="present", derived=True)
                 found.changes.append(by_row[place])
@@ -100,11 +104,44 @@ class ComputedColumns:
                 else:
                     change.new = {**change.new, kept.column: value}
         found.doubtful = [(kept, change.key) for change, kept in unsettled]
-        values = yield from self.read(found.doubtful, changes, now)
-        for (change, kept), value in zip(unsettled, values, strict=True):
+        children = (yield from self.children(found.doubtful, now)) if unsettled else {}
+        for change, kept in unsettled:
             assert change.new is not None
+            rows = children[kept.child, kept.role, change.key]
+            value = in_range(kept, self.afterwards(kept, change.key, rows, changes), f"'{kept.entity}'")
             change.new = {**change.new, kept.column: value}
+            if change.old is None and kept in self.places.copied[change.entity]:
+                change.before = {**(change.before or {}), kept.column: folded(kept, rows)}
         return found
+
+    def ghost(self, place: tuple[str, Key], changes: Sequence[RowChange], now: datetime, label: str) -> Proc[RowChange]:
+        """What is computed for a row that is not there, all there is of it: before these changes, and after them."""
+        entity, key = place
+        wanted = [(kept, key) for kept in self.places.copied[entity]]
+        children = yield from self.children(wanted, now)
+        named = dict(zip(self.model.entities[entity].key, key, strict=True))
+        old, new = dict(named), dict(named)
+        for kept, _ in wanted:
+            rows = children[kept.child, kept.role, key]
+            old[kept.column] = folded(kept, rows)
+            new[kept.column] = self.afterwards(kept, key, rows, changes)
+        return RowChange(entity, key, old, new, label, derived=True, ghost=True)
+
+    def are_still(
+        self, ghosts: Mapping[tuple[str, Key], Ghost], changes: Sequence[RowChange], now: datetime
+    ) -> Proc[bool]:
+        """Whether what is computed for rows that are not there is what was said, before these changes and after them;
+        without changes, after what was done."""
+        wanted = [(kept, name[1]) for name in ghosts for kept in self.places.copied[name[0]]]
+        children = (yield from self.children(wanted, now)) if wanted else {}
+        for kept, key in wanted:
+            rows = children[kept.child, kept.role, key]
+            before, after = ghosts[kept.entity, key]
+            if changes and before[kept.column] != folded(kept, rows):
+                return False
+            if after[kept.column] != self.afterwards(kept, key, rows, changes):
+                return False
+        return True
 
     def balances(self, changes: Sequence[RowChange]) -> dict[tuple[Kept, Key], Balance]:
         """Per computed value of a row: what is taken and given."""
@@ -152,7 +189,7 @@ class ComputedColumns:
             change.tests = (*change.tests, Test(kept.column, "=", before))
             return self.applied(kept, before, balance, change.label)
         if change.is_new:
-            return self.applied(kept, self.folded(kept, ()), balance or Balance(), change.label)
+            return self.applied(kept, folded(kept, ()), balance or Balance(), change.label)
         return _UNKNOWN
 
     def applied(self, kept: Kept, before: Any, balance: Balance, label: str) -> Any:
@@ -176,22 +213,20 @@ class ComputedColumns:
             return best
         return _UNKNOWN if before in lost else before
 
-    def read(self, wanted: Sequence[tuple[Kept, Key]], changes: Sequence[RowChange], now: datetime) -> Proc[list[Any]]:
-        """Values from the children themselves, as they will be after these changes."""
+    def read(self, wanted: Sequence[tuple[Kept, Key]], now: datetime) -> Proc[list[Any]]:
+        """Values from the children themselves."""
         children = yield from self.children(wanted, now)
-        found = []
-        for kept, key in wanted:
-            own = self.model.entities[kept.child].key
-            after = {tuple(row[column] for column in own): row for row in children[kept.child, kept.role, key]}
-            for change in changes:
-                if change.entity == kept.child and not change.follows and not change.blind:
-                    after.pop(change.key, None)
-                    part = part_of(kept, change.new)
-                    if part is not None and part[0] == key:
-                        assert change.new is not None
-                        after[change.key] = change.new
-            found.append(in_range(kept, self.folded(kept, list(after.values())), f"'{kept.entity}'"))
-        return found
+        rows = [(kept, children[kept.child, kept.role, key]) for kept, key in wanted]
+        return [in_range(kept, folded(kept, some), f"'{kept.entity}'") for kept, some in rows]
+
+    def afterwards(self, kept: Kept, key: Key, children: Sequence[Row], changes: Sequence[RowChange]) -> Any:
+        """A value by the children that there will be after these changes."""
+        changed = [
+            (change.key, change.new)
+            for change in changes
+            if change.entity == kept.child and not change.follows and not change.blind
+        ]
+        return folded(kept, with_changes(kept, key, self.model.entities[kept.child].key, children, changed))
 
     def children(self, wanted: Sequence[tuple[Kept, Key]], now: datetime) -> Proc[Children]:
         """The rows that values are computed of: those of a parent read once, and all together."""
@@ -205,19 +240,13 @@ class ComputedColumns:
             for key, rows in zip(some, found, strict=True)
         }
 
-    def folded(self, kept: Kept, rows: Sequence[Row]) -> Any:
-        """The aggregate that a computed column stands for."""
-        term = Term(Path((), kept.term)) if kept.term else None
-        fold = compile_fold((), (Compute(kept.column, kept.how, term, kept.type),), None)
-        return fold(list(rows))[0][kept.column]
-
     def values(self, entity: str, keys: Sequence[Key], now: datetime) -> Proc[list[Row]]:
         """What the computed columns of rows have to be, by their children."""
         found: list[Row] = [{} for _ in keys]
         for kept in self.places.kept[entity]:
             lists = yield from self.reader.pointing_at(kept.child, kept.role, keys, now)
             for row, children in zip(found, lists, strict=True):
-                row[kept.column] = self.folded(kept, children)
+                row[kept.column] = folded(kept, children)
         return found
 
     def again(self, doubtful: Sequence[tuple[Kept, Key]], now: datetime, label: str) -> Proc[list[RowChange]]:
@@ -225,7 +254,7 @@ class ComputedColumns:
         # The rows first: a child that comes after its parent is read changes it, which is noticed.
         rows = yield from self.reader.by_key(list(dict.fromkeys((kept.entity, key) for kept, key in doubtful)), now)
         there = [(kept, key) for kept, key in doubtful if rows[kept.entity, key] is not None]
-        values = yield from self.read(there, (), now)
+        values = yield from self.read(there, now)
         found: dict[tuple[str, Key], RowChange] = {}
         for (kept, key), value in zip(there, values, strict=True):
             row = rows[kept.entity, key]
@@ -244,16 +273,6 @@ class ComputedColumns:
 _UNKNOWN: Any = object()
 
 
-def part_of(kept: Kept, row: Mapping[str, Any] | None) -> tuple[Key, Any] | None:
-    """The parent that a child counts for, and with what; None if it has none."""
-    if row is None:
-        return None
-    key = tuple(row.get(column) for column in kept.columns)
-    if None in key:
-        return None
-    return key, (row.get(kept.term) if kept.term else 1)
-
-
 def in_range(kept: Kept, value: Any, label: str) -> Any:
     """A sum that a key can hold."""
     if value is None or kept.how != "sum":
@@ -264,8 +283,3 @@ def in_range(kept: Kept, value: Any, label: str) -> Any:
         raise RangeError(
             f"{label}: '{kept.entity}.{kept.column}' would leave the range of a key; nothing was written"
         ) from None
-
-
-def without_derived(changes: Sequence[RowChange]) -> list[RowChange]:
-    """The changes that a write itself makes, to be worked out anew."""
-    return [replace(change) for change in changes if not change.follows and not change.derived]

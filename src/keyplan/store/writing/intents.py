@@ -27,9 +27,11 @@ from keyplan.model.values import from_json, to_json
 from keyplan.plan.edits import Edit, Test
 from keyplan.plan.intents import INTENTS
 from keyplan.plan.steps import Search
-from keyplan.store.writing.changes import Batch, ChangedMeanwhileError, RowChange, differing_columns, merged
+from keyplan.store.writing.changes import Batch, ChangedMeanwhileError, RowChange, differing_columns, merged, note
 from keyplan.store.writing.copies import Copied, Copies
+from keyplan.store.writing.ghosts import Ghosts, Hold
 from keyplan.store.writing.mutate import Mutator
+from keyplan.store.writing.places import Kept
 from keyplan.store.writing.rows import Key, Row, World
 from keyplan.store.writing.too_many import too_many
 
@@ -45,7 +47,9 @@ class Intents:
         self.codec = codec
         self.most = codec.atomic_edits
         self.copies = Copies(self)
-        self.reader = codec.reader(Search(INTENTS, takes=("row", "text"))) if self.most is not None else None
+        self.ghosts = Ghosts(self)
+        kept = self.most is not None or (not codec.goes_on and any(mutator.places.copied.values()))
+        self.reader = codec.reader(Search(INTENTS, takes=("row", "text"))) if kept else None
 
     def watched(self, batch: Batch) -> list[RowChange]:
         """The changed rows that others copy from."""
@@ -53,7 +57,7 @@ class Intents:
         return [
             change
             for change in batch.changes
-            if not (change.follows or change.blind or change.is_new)
+            if not (change.follows or change.blind or change.is_new or change.ghost)
             and any(watch.columns & differing_columns(change) for watch in watches[change.entity])
         ]
 
@@ -70,27 +74,33 @@ class Intents:
         edits = [self.record(change) for change in late]
         followed = any(change.follows or change.recopied for change in batch.changes)
         for change in watched:
+            if (change.entity, change.key) in batch.ghosts:
+                continue  # it is held, so that nobody else's is there
             if change.old is None and (followed or self.mutator.places.may_return(change.entity)):
                 edits.append(Edit(INTENTS, "check", (self.name(change),), expect="absent"))
         return edits, late
 
     def name(self, change: RowChange) -> str:
-        values = self.key_text(change.entity, change.key)
-        return json.dumps([change.entity, *values], ensure_ascii=True, separators=(",", ":"))
+        return self.named(change.entity, change.key)
+
+    def named(self, entity: str, key: Key) -> str:
+        return json.dumps([entity, *self.key_text(entity, key)], ensure_ascii=True, separators=(",", ":"))
 
     def record(self, change: RowChange) -> Edit:
         """The edit that records what is about to be done."""
-        text = json.dumps(
-            {
-                "entity": change.entity,
-                "label": change.label,
-                "old": self.to_text(change.entity, change.old),
-                "new": self.to_text(change.entity, change.new),
-            },
-            separators=(",", ":"),
-        )
         name = self.name(change)
-        return Edit(INTENTS, "put", (name,), values={"row": name, "text": text}, expect="absent")
+        return Edit(INTENTS, "put", (name,), values={"row": name, "text": self.text(change)}, expect="absent")
+
+    def text(self, change: RowChange) -> str:
+        told = {
+            "entity": change.entity,
+            "label": change.label,
+            "old": self.to_text(change.entity, change.old),
+            "new": self.to_text(change.entity, change.new),
+        }
+        if change.before is not None:
+            told["before"] = self.to_text(change.entity, change.before)
+        return json.dumps(told | {"ghost": True} if change.ghost else told, separators=(",", ":"), sort_keys=True)
 
     def to_text(self, entity: str, row: Row | None) -> dict[str, Any] | None:
         columns = self.model.entities[entity].columns
@@ -105,8 +115,12 @@ class Intents:
         columns = self.model.entities[entity].columns
         return {
             name: from_json(columns[name].type, row[name]) if name in row else None
-            for name in self.model.entities[entity].stored
+            for name in (*self.model.entities[entity].stored, *(kept.column for kept in self.computed(entity)))
         }
+
+    def computed(self, entity: str) -> list[Kept]:
+        """The computed columns that others copy."""
+        return self.mutator.places.copied[entity]
 
     def key_text(self, entity: str, key: Key) -> list[Any]:
         about = self.model.entities[entity]
@@ -119,19 +133,23 @@ class Intents:
         assert self.most is not None
         direct = [change for change in batch.changes if not change.follows and not change.derived]
         alone = yield from self.mutator.batch(direct, now, followers=False)
-        watched = self.watched(alone)
-        intents = [self.record(change) for change in watched]
-        if not watched or len(alone.edits) + len(intents) > self.most:
-            raise too_many(self.mutator.places, alone, len(intents), len(batch.edits), self.most, label)
-        return alone, intents, watched
+        watched, ghosts = self.watched(alone), [change for change in alone.changes if change.ghost]
+        others = len(watched) + len(alone.ghosts)
+        if not (watched or ghosts) or len(alone.edits) + others > self.most:
+            raise too_many(self.mutator.places, alone, others, len(batch.edits), self.most, label)
+        intents = [self.record(change) for change in watched if (change.entity, change.key) not in alone.ghosts]
+        held = yield from self.ghosts.hold(alone, now, followed=False)
+        for change in (*watched, *ghosts):
+            held = self.ghosts.turned(held, change)
+        return alone, [*intents, *held], [*watched, *ghosts]
 
     # finishing
 
-    def pending(self) -> Proc[list[RowChange | Copied]]:
+    def pending(self) -> Proc[list[RowChange | Copied | Hold]]:
         """The intents that somebody left behind."""
         if self.reader is None:
             return []
-        found: list[RowChange | Copied] = []
+        found: list[RowChange | Copied | Hold] = []
         asks = self.reader.ask([Span(())], None, strong=True)
         while asks:
             replies = yield [ask.request for ask in asks]
@@ -146,9 +164,11 @@ class Intents:
             asks = more
         return found
 
-    def read(self, name: str, text: str) -> RowChange | Copied:
+    def read(self, name: str, text: str) -> RowChange | Copied | Hold:
         """The change that an intent stands for; of an entity that another design has had here, nothing but its name."""
         data = json.loads(text)
+        if "held" in data:
+            return Hold(name, text)
         if "rows" in data:
             return self.copies.read(data)
         entity = data["entity"]
@@ -158,20 +178,25 @@ class Intents:
         known = new or old
         assert known is not None
         key: Key = tuple(known[column] for column in self.model.entities[entity].key)
-        return RowChange(entity, key, old, new, data["label"])
+        ghost, before = "ghost" in data, self.from_text(entity, data.get("before"))
+        return RowChange(entity, key, old, new, data["label"], derived=ghost, ghost=ghost, before=before)
 
-    def finish_all(self, now: datetime) -> Proc[int]:
-        """Finishes what others left behind; says how much that was."""
+    def finish_all(self, now: datetime, *, waits: bool = True) -> Proc[int]:
+        """Finishes what others left behind; says how much that was. Who holds a ghost is waited for at first."""
         left = yield from self.pending()
         for one in left:
-            yield from self.copies.confirm(one, now) if isinstance(one, Copied) else self.finish(one, now)
+            if isinstance(one, Hold):
+                if not waits or self.ghosts.is_left(one):
+                    yield from self.ghosts.forget(one)
+            else:
+                yield from self.copies.confirm(one, now) if isinstance(one, Copied) else self.finish(one, now)
         return len(left)
 
     def finish(self, change: RowChange, now: datetime, done: Collection[tuple[str, Key]] = ()) -> Proc[None]:
         """Brings everything that copies from a row up to date, but for rows that are `done`, and forgets the intent."""
         for _ in range(ATTEMPTS):
             world = World(self.model, self.mutator.reader, now)
-            world.changed[change.entity, change.key] = (change.old, change.new)
+            note(world, change)
             followers = yield from self.mutator.followers(world, [change])
             late = [replace(one, late=True) for one in followers if (one.entity, one.key) not in done]
             finished = yield from self.in_chunks(change, late, now)
@@ -200,15 +225,17 @@ class Intents:
             try:
                 batch = yield from self.mutator.batch(list(followers[start : start + size]), now, [change])
                 edits = merged([*batch.edits, check], self.mutator.extreme_names)
+                if len(edits) + len(batch.ghosts) > self.most:
+                    if size == 1:
+                        told = f"one row has more than {self.most} entries that follow it"
+                        raise UnsupportedError(f"{change.label}: {told}")
+                    size = max(1, size // 2)
+                    continue
+                held = yield from self.ghosts.hold(batch, now, but=(change.entity, change.key))
             except ChangedMeanwhileError:
                 return False
-            if len(edits) > self.most:
-                if size == 1:
-                    raise UnsupportedError(f"{change.label}: one row has more than {self.most} entries that follow it")
-                size = max(1, size // 2)
-                continue
             if batch.edits:
-                (reply,) = yield [self.codec.write(edits)]
+                reply = yield from self.ghosts.send(edits, held)
                 if isinstance(reply, ConflictError):
                     return False
                 if isinstance(reply, Exception):
@@ -217,7 +244,10 @@ class Intents:
         return True
 
     def unchanged(self, change: RowChange) -> Edit:
-        """A check that the row is what the intent says."""
+        """A check that the row is what the intent says; of one that is not there, that the intent still says so."""
+        if change.ghost:
+            test = Test("text", "=", self.text(change))
+            return Edit(INTENTS, "check", (self.name(change),), expect="present", tests=(test,))
         home = self.mutator.places.home(change.entity)
         row = change.new if change.new is not None else change.old
         assert row is not None

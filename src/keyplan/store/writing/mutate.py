@@ -8,35 +8,32 @@ one atomic request either sees the world as it was read, or is refused and worke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
 from keyplan.engines.base import Proc
-from keyplan.errors import ConflictError, RangeError
+from keyplan.errors import ConflictError
 from keyplan.model.model import Model
 from keyplan.model.pattern import Path
-from keyplan.model.values import add
 from keyplan.plan.edits import Edit, Test
-from keyplan.store.pump import gather
-from keyplan.store.writing.changes import Batch, RowChange, Work, differing_columns, merged
+from keyplan.store.writing.changes import Batch, RowChange, Work, differing_columns, ghost_of, merged, note
 from keyplan.store.writing.computed import ComputedColumns, Derived
 from keyplan.store.writing.dangling import dangling_edits, needs_target
+from keyplan.store.writing.followers import Followers
 from keyplan.store.writing.groups import Groups
-from keyplan.store.writing.places import Place, Places, Watch
+from keyplan.store.writing.places import Place, Places
 from keyplan.store.writing.rows import Key, Row, RowReader, World
 from keyplan.store.writing.subsets import Subsets
 
 
-class Mutator:
+class Mutator(Followers):
     """Works out edits, for one design."""
 
     def __init__(self, model: Model, places: Places, reader: RowReader) -> None:
-        self.model = model
-        self.places = places
-        self.reader = reader
+        super().__init__(model, places, reader)
         self.computed = ComputedColumns(model, places, reader)
         self.subsets = Subsets(model, places, reader)
         self.groups = Groups(self)
@@ -110,12 +107,13 @@ class Mutator:
         for change in (*done, *changes):
             if change.blind and change.new is not None and change.new is change.old:
                 continue  # only the key of this row is known, and nothing that others copy of it changes
-            world.changed[change.entity, change.key] = (change.old, change.new)
+            note(world, change)
         changes = list(changes)
         if followers:
             changes += yield from self.followers(world, changes, first=True)
         derived = yield from self.derived(changes, now)
-        changes += derived.changes
+        changes += [*derived.changes, *derived.ghosts]
+        changes += yield from self.following(world, changes, followers=followers)
         yield from world.fetch(
             (change.entity, row, path.roles, new)
             for change in changes
@@ -126,8 +124,10 @@ class Mutator:
             for path in place.copies
         )
         work = Work(world, list(derived.checks), unchecked=list(derived.unchecked))
+        work.ghosts |= dict(map(ghost_of, (one for one in changes if one.ghost or one.before is not None)))
         for number, change in enumerate(changes):
-            self.edit_row(work, number, change)
+            if not change.ghost:
+                self.edit_row(work, number, change)
         yield from self.groups.turn_over(work)
         yield from self.subsets.refill(work)
         try:
@@ -136,7 +136,8 @@ class Mutator:
             raise type(error)(f"{changes[0].label}: {error}") from None
         edits = yield from self.groups.extended(edits)
         homes = {edit.row: number for number, edit in enumerate(edits) if edit.returning}
-        return Batch(edits, changes, homes, derived.doubtful, work.sources, list(dict.fromkeys(work.unchecked)))
+        unchecked = list(dict.fromkeys(work.unchecked))
+        return Batch(edits, changes, homes, derived.doubtful, work.sources, unchecked, work.ghosts)
 
     def derived(self, changes: list[RowChange], now: datetime) -> Proc[Derived]:
         """What follows for computed columns that homes hold."""
@@ -144,85 +145,6 @@ class Mutator:
         if not any(touched):
             return Derived()
         return (yield from self.computed.derive(changes, now, changes[0].label))
-
-    def followers(
-        self, world: World, changes: list[RowChange], *, first: bool = False, done: Sequence[RowChange] = ()
-    ) -> Proc[list[RowChange]]:
-        """Rows that copy something which changes; at `first`, those that the same write has just found are known.
-
-        Those that are `done` were found before. The ones at the end of long chains come first: as long as the rows
-        that they are found by are noted to point at nothing, this can be cut off and done again.
-        """
-        found: list[RowChange] = []
-        sources: dict[str, list[tuple[RowChange, set[str]]]] = {}
-        for change in changes:
-            if not (change.is_new or change.blind or change.follows) and self.places.watches[change.entity]:
-                sources.setdefault(change.entity, []).append((change, differing_columns(change)))
-        for entity, some in sources.items():
-            for watch in sorted(self.places.watches[entity], key=lambda one: -len(one.roles)):
-                watched = [
-                    change
-                    for change, differing in some
-                    if watch.columns & differing
-                    and not (first and len(watch.roles) == 1 and (watch.entity, watch.roles[0]) in change.covered)
-                ]
-                rows = (yield from self.watching(watch, watched, world, done)) if watched else {}
-                for key, row in rows.items():
-                    if (watch.entity, key) not in world.changed:
-                        world.changed[watch.entity, key] = (row, row)
-                        found.append(RowChange(watch.entity, key, row, row, watched[0].label, follows=True))
-                    else:
-                        self.recopy(world, changes, watch.entity, key, row)
-        return found
-
-    def watching(
-        self, watch: Watch, changes: list[RowChange], world: World, done: Sequence[RowChange]
-    ) -> Proc[dict[Key, Row]]:
-        """The rows from which a chain of references leads to one of these."""
-        found: dict[Key, Row] = {}
-        new = [change.key for change in changes if change.old is None]
-        keys = [change.key for change in changes if change.old is not None]
-        for depth in reversed(range(len(watch.roles))):
-            holder = self.model.entity_at(watch.entity, watch.roles[:depth])
-            role = watch.roles[depth]
-            lists = yield from gather(
-                [
-                    self.reader.pointing_at(holder, role, some, world.now, new=some is new)
-                    for some in (keys, new)
-                    if some
-                ]
-            )
-            key = self.model.entities[holder].key
-            found = {tuple(row[column] for column in key): row for some in lists for rows in some for row in rows}
-            if depth and new:  # no longer noted to point at nothing, but others may have come to point at them
-                columns = self.model.entities[holder].roles[role].columns
-                found |= {
-                    change.key: change.new
-                    for change in done
-                    if change.entity == holder
-                    and change.new is not None
-                    and tuple(change.new.get(column) for column in columns) in new
-                }
-            if not found:
-                break
-            keys, new = list(found), []
-        return found
-
-    def recopy(self, world: World, changes: list[RowChange], entity: str, key: Key, row: Row) -> None:
-        """Notes that a row which is changed anyway copies something else from now on."""
-        for change in changes:
-            if (change.entity, change.key) == (entity, key) and not change.recopied:
-                change.recopied = True
-                if change.blind:  # what it copies has to be worked out, and for that the row is known now
-                    change.blind, change.old = False, row
-                    if change.new is not None:
-                        columns = self.model.entities[entity].columns
-                        try:
-                            sums = {name: add(columns[name].type, row[name], by) for name, by in change.adds.items()}
-                        except OverflowError as error:
-                            raise RangeError(f"{change.label}: {error}; nothing was written") from None
-                        change.new = {**row, **change.sets, **sums}
-                    world.changed[entity, key] = (change.old, change.new)
 
     def copies_needed(self, place: Place, change: RowChange) -> bool:
         """Whether the values behind references have to be known to work out this place's edits."""
@@ -257,7 +179,7 @@ class Mutator:
             for place in places
             if change.old is None
             or change.new is None
-            or change.follows
+            or (change.follows and place.copies)
             or change.fresh is not None
             or place.own & differing
             or (change.recopied and place.copies)

@@ -119,7 +119,7 @@ class Watch:
 
 @dataclass(frozen=True)
 class Kept:
-    """A computed column that the home of its entity holds, because a key is made of it."""
+    """A computed column that the home of its entity holds, because a key is made of it or others copy it."""
 
     entity: str
     column: str
@@ -153,6 +153,9 @@ class Places:
     """The entities whose rows some write deletes, or that expire."""
     kept: dict[str, list[Kept]] = field(default_factory=dict)
     """Per entity: the computed columns that its home holds."""
+    copied: dict[str, list[Kept]] = field(default_factory=dict)
+    """Per entity: those of them that rows of others copy. Behind a reference they have a value even where it leads to
+    no row, as they depend on the key alone."""
     feeds: dict[str, list[Kept]] = field(default_factory=dict)
     """Per entity: the computed columns of other rows that its rows change."""
     made: frozenset[str] = frozenset()
@@ -182,6 +185,7 @@ def find_places(model: Model, design: Design, kinds: Mapping[str, Kind]) -> Plac
     places.changing = changing_columns(model)
     places.leaving = frozenset(name for name, about in model.entities.items() if places.changing[name] & {*about.key})
     places.kept = {name: [] for name in model.entities}
+    places.copied = {name: [] for name in model.entities}
     places.feeds = {name: [] for name in model.entities}
     for view in design.views.values():
         if view.base:
@@ -195,6 +199,7 @@ def find_places(model: Model, design: Design, kinds: Mapping[str, Kind]) -> Plac
         found.sort(key=lambda place: not place.home)
         _watch(model, entity, found, places)
         _mark(model, entity, found, places)
+    for entity, found in places.of.items():
         _keep(model, entity, found, places)
     views = design.views.values()
     places.made = frozenset(
@@ -211,16 +216,21 @@ def _keep(model: Model, entity: str, found: list[Place], places: Places) -> None
     home = places.home(entity)
     for column in about.columns.values():
         computed = column.computed
-        if computed is None or not any(column.name in place.own for place in found):
+        copied = any(column.name in watch.columns for watch in places.watches[entity])
+        if computed is None or not (copied or any(column.name in place.own for place in found)):
             continue
         if column.name not in home.holds:
-            raise DesignError(f"view '{home.view.name}' has to hold '{column.name}', which a key is made of")
+            raise DesignError(
+                f"view '{home.view.name}' has to hold '{column.name}', which a key is made of, or which others copy"
+            )
         role = about.roles[computed.role]
         kept = Kept(
             entity, column.name, computed.how, role.entity, role.field, role.columns, computed.column, column.type
         )
         places.kept[entity].append(kept)
+        places.copied[entity] += [kept] if copied else []
         places.feeds[role.entity].append(kept)
+    places.changing[entity] |= {kept.column for kept in places.kept[entity]}
 
 
 def _mark(model: Model, entity: str, found: list[Place], places: Places) -> None:

@@ -17,7 +17,8 @@ from keyplan.store.pump import gather
 from keyplan.store.reading.execute import Executor, Runner
 from keyplan.store.reading.expiry import is_gone
 from keyplan.store.reading.filter import Call
-from keyplan.store.writing.places import Place, Places
+from keyplan.store.writing.folding import folded, with_changes
+from keyplan.store.writing.places import Kept, Place, Places
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
@@ -187,6 +188,8 @@ class World:
     seen: dict[tuple[str, Key], Row | None] = field(default_factory=dict)
     """Rows read, and not changed by this write."""
     changed: dict[tuple[str, Key], tuple[Row | None, Row | None]] = field(default_factory=dict)
+    ghosts: dict[tuple[str, Key], tuple[Row, Row]] = field(default_factory=dict)
+    """What is computed for rows that are not there before the changes, or after them: what others copy of it."""
 
     def row(self, entity: str, key: Key, new: bool) -> Row | None:
         """A row that can be copied from: one that is written when it has expired already is there for nobody."""
@@ -203,7 +206,13 @@ class World:
             return None
         target, key = found
         gone = self.row(target, key, new)
+        if gone is None and len(path.roles) == 1 and self.has_ghosts(target):
+            gone = self.ghosts[target, key][new]  # the path has not ended before: what is computed is there
         return gone.get(path.column) if gone is not None else None
+
+    def has_ghosts(self, entity: str) -> bool:
+        """Whether something that is computed for rows of an entity is copied, even for those that are not there."""
+        return bool(self.reader.places.copied[entity])
 
     def behind(self, entity: str, row: Mapping[str, Any], roles: Sequence[str], new: bool) -> tuple[str, Key] | None:
         """The entity and key that a chain of references leads to; None where it breaks."""
@@ -254,7 +263,33 @@ class World:
                 return
             if missing:
                 self.seen |= yield from self.reader.by_key(missing, self.now)
+            if depth == 1:
+                yield from self.fetch_ghosts(chains)
             depth += 1
+
+    def fetch_ghosts(self, chains: Iterable[tuple[str, Mapping[str, Any], tuple[str, ...], bool]]) -> Proc[None]:
+        """Works out what is computed for rows that are not there, by the rows that point at them."""
+        wanted: dict[str, dict[Key, None]] = {}
+        for entity, row, roles, new in chains:
+            found = self.behind(entity, row, roles, new) if len(roles) == 1 else None
+            if found is None or not self.has_ghosts(found[0]) or found in self.ghosts:
+                continue
+            if self.row(*found, new) is None:
+                wanted.setdefault(found[0], {})[found[1]] = None
+        for entity, keys in wanted.items():
+            for key in keys:
+                self.ghosts[entity, key] = ({}, {})
+            for kept in self.reader.places.copied[entity]:
+                lists = yield from self.reader.pointing_at(kept.child, kept.role, list(keys), self.now)
+                for key, children in zip(keys, lists, strict=True):
+                    before, after = self.ghosts[entity, key]
+                    before[kept.column] = folded(kept, children)
+                    after[kept.column] = self.folded_after(kept, key, children)
+
+    def folded_after(self, kept: Kept, key: Key, children: Sequence[Row]) -> Any:
+        """A computed value by the rows that will point at a row."""
+        changed = [(name[1], pair[1]) for name, pair in self.changed.items() if name[0] == kept.child]
+        return folded(kept, with_changes(kept, key, self.model.entities[kept.child].key, children, changed))
 
     def full(self, entity: str, row: Row, copies: Iterable[Path], new: bool) -> Row:
         """A row with the values behind its references."""

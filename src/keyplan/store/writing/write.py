@@ -271,8 +271,9 @@ class Writer:
                 reading, attempt = "returned", attempt - 1
                 continue
             intents, late = self.intents.announced(batch)
-            if self.is_too_much(batch, intents):
-                if all(change.new is None for change in batch.changes if not change.follows):
+            too_much = self.is_too_much(batch, len(intents) + self.held(batch))
+            if too_much:
+                if all(change.new is None for change in batch.changes if not (change.follows or change.derived)):
                     gone = yield from self.delete_some(batch, now, wait=waited < WAITS)
                     if gone == "some":
                         attempt -= 1  # progress, not a failure
@@ -282,12 +283,22 @@ class Writer:
                         yield Pause(random.random() * min(0.2, 0.002 * 2**attempt))
                         waited += 1
                         continue
-                unchecked = self.intents.copies.unchecked(batch, len(intents), jobs[0].label, noted_as)
+                others = len(intents) + self.held(batch)
+                unchecked = self.intents.copies.unchecked(batch, others, jobs[0].label, noted_as)
                 if unchecked is not None:
                     batch, noted, copied = unchecked
-                    intents, noted_as = [*intents, noted], copied.name
-                else:
+                    intents, noted_as, too_much = [*intents, noted], copied.name, False
+            try:
+                if too_much:
                     batch, intents, pending = yield from self.intents.split(batch, now, jobs[0].label)
+                else:
+                    intents = [*intents, *(yield from self.intents.ghosts.hold(batch, now))]
+            except ChangedMeanwhileError:
+                if attempt == ATTEMPTS - 1:
+                    raise
+                reading = "all"
+                yield Pause(random.random() * min(0.2, 0.002 * 2**attempt))
+                continue
             edits = [*batch.edits, *intents]
             if len(edits) > 1 and not self.codec.returns_together:
                 edits = [*self.told(batch, jobs), *intents]
@@ -317,11 +328,13 @@ class Writer:
             if isinstance(reply, UncertainError):
                 if attempt >= UNCERTAIN_ATTEMPTS or not all(job.repeatable for job in jobs):
                     raise reply
+                yield from self.intents.ghosts.release(intents)
                 lost = True
                 yield Pause(0.05 * (1 + random.random()) * 2**attempt)
                 continue
             if not isinstance(reply, ConflictError):
                 raise named(reply, batch)
+            yield from self.intents.ghosts.release(intents)
             if isinstance(reply, ChangedMeanwhileError):  # what it had still to do could not be done
                 reading = "all"
                 yield Pause(random.random() * min(0.2, 0.002 * 2**attempt))
@@ -435,10 +448,14 @@ class Writer:
             return ConflictError(f"{_before(change)}{change.entity} '{named_key}' exists already; give another key")
         return ConflictError(f"{_before(change)}{reply}")  # the engine knows which of its indexes refused
 
-    def is_too_much(self, batch: Batch, intents: Sequence[Edit]) -> bool:
-        """Whether the engine cannot do so many edits at once."""
+    def is_too_much(self, batch: Batch, others: int) -> bool:
+        """Whether the engine cannot do so many edits at once, with so many others."""
         most = self.codec.atomic_edits
-        return most is not None and len(batch.edits) + len(intents) > most
+        return most is not None and len(batch.edits) + others > most
+
+    def held(self, batch: Batch) -> int:
+        """How many edits go along with those of a batch to let ghosts go."""
+        return 0 if self.codec.goes_on else len(batch.ghosts)
 
     def delete_some(self, batch: Batch, now: datetime, *, wait: bool) -> Proc[str]:
         """Deletes the children of a large cascade, the deepest first, as far as they are as they were read: some are
@@ -452,15 +469,20 @@ class Writer:
         size, gone = most // 2, "none"
         while below and size:
             part = yield from self.mutator.batch(below[-size:], now)
-            if len(part.edits) > most:
+            if self.is_too_much(part, self.held(part)):
                 size //= 2
                 continue
             edits = part.edits if wait else self.without_waiting(part, part.edits)
-            (reply,) = yield [self.codec.write(edits)]
+            try:
+                held = yield from self.intents.ghosts.hold(part, now)
+            except ChangedMeanwhileError:
+                return "some" if gone == "some" else "refused"
+            reply = yield from self.intents.ghosts.send(edits, held)
             if isinstance(reply, ConflictError):
                 return "some" if gone == "some" else "refused"
             if isinstance(reply, Exception):
                 raise named(reply, part)
+            yield from self.afterwards.catch_up(part, now, [change for change in part.changes if not change.derived])
             yield from self.afterwards.look_again(part, now)
             gone = "some"
             del below[-size:]

@@ -1,0 +1,139 @@
+"""Followers: the rows that copy something of rows which change, found by their references to these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from keyplan.engines.base import Proc
+from keyplan.errors import RangeError
+from keyplan.model.model import Model
+from keyplan.model.values import add
+from keyplan.store.pump import gather
+from keyplan.store.writing.changes import RowChange, differing_columns, note
+from keyplan.store.writing.places import Places, Watch
+from keyplan.store.writing.rows import Key, Row, RowReader, World
+
+
+class Followers:
+    """Finds them, for one design."""
+
+    def __init__(self, model: Model, places: Places, reader: RowReader) -> None:
+        self.model = model
+        self.places = places
+        self.reader = reader
+
+    def following(self, world: World, changes: list[RowChange], *, followers: bool) -> Proc[list[RowChange]]:
+        """Rows that copy something computed which changes along; the world is told what these values will be."""
+        sources = []
+        for change in changes:
+            copied = self.places.copied[change.entity]
+            if not copied or change.follows or change.blind:
+                continue
+            note(world, change)
+            old, new = change.old, change.new
+            if old is not None and new is not None and any(old[one.column] != new[one.column] for one in copied):
+                sources.append(change)
+        if not followers:
+            for change in changes:
+                change.recopied = change.recopied or self.copies_itself(change)
+            return []
+        return (yield from self.followers(world, sources, among=changes)) if sources else []
+
+    def copies_itself(self, change: RowChange) -> bool:
+        """Whether a row that others are left to follow later is one of them, by a reference to itself."""
+        if change.follows or change.blind or change.ghost or change.old is None or change.new is None:
+            return False
+        differing, roles = differing_columns(change), self.model.entities[change.entity].roles
+        return any(
+            watch.entity == change.entity
+            and len(watch.roles) == 1
+            and bool(watch.columns & differing)
+            and tuple(change.new.get(column) for column in roles[watch.roles[0]].columns) == change.key
+            for watch in self.places.watches[change.entity]
+        )
+
+    def followers(
+        self,
+        world: World,
+        changes: list[RowChange],
+        *,
+        first: bool = False,
+        done: Sequence[RowChange] = (),
+        among: Sequence[RowChange] = (),
+    ) -> Proc[list[RowChange]]:
+        """Rows that copy something which changes; at `first`, those that the same write has just found are known.
+
+        Those that are `done` were found before, and those `among` which these are change anyway. The ones at the end of
+        long chains come first: as long as the rows that they are found by are noted to point at nothing, this can be
+        cut off and done again.
+        """
+        found: list[RowChange] = []
+        sources: dict[str, list[tuple[RowChange, set[str]]]] = {}
+        for change in changes:
+            if not (change.is_new or change.blind or change.follows) and self.places.watches[change.entity]:
+                sources.setdefault(change.entity, []).append((change, differing_columns(change)))
+        for entity, some in sources.items():
+            for watch in sorted(self.places.watches[entity], key=lambda one: -len(one.roles)):
+                watched = [
+                    change
+                    for change, differing in some
+                    if watch.columns & differing
+                    and not (first and len(watch.roles) == 1 and (watch.entity, watch.roles[0]) in change.covered)
+                ]
+                rows = (yield from self.watching(watch, watched, world, done)) if watched else {}
+                for key, row in rows.items():
+                    if (watch.entity, key) not in world.changed:
+                        world.changed[watch.entity, key] = (row, row)
+                        found.append(RowChange(watch.entity, key, row, row, watched[0].label, follows=True))
+                    else:
+                        self.recopy(world, among or changes, watch.entity, key, row)
+        return found
+
+    def watching(
+        self, watch: Watch, changes: list[RowChange], world: World, done: Sequence[RowChange]
+    ) -> Proc[dict[Key, Row]]:
+        """The rows from which a chain of references leads to one of these."""
+        found: dict[Key, Row] = {}
+        new = [change.key for change in changes if change.old is None]
+        keys = [change.key for change in changes if change.old is not None]
+        for depth in reversed(range(len(watch.roles))):
+            holder = self.model.entity_at(watch.entity, watch.roles[:depth])
+            role = watch.roles[depth]
+            lists = yield from gather(
+                [
+                    self.reader.pointing_at(holder, role, some, world.now, new=some is new)
+                    for some in (keys, new)
+                    if some
+                ]
+            )
+            key = self.model.entities[holder].key
+            found = {tuple(row[column] for column in key): row for some in lists for rows in some for row in rows}
+            if depth and new:  # no longer noted to point at nothing, but others may have come to point at them
+                columns = self.model.entities[holder].roles[role].columns
+                found |= {
+                    change.key: change.new
+                    for change in done
+                    if change.entity == holder
+                    and change.new is not None
+                    and tuple(change.new.get(column) for column in columns) in new
+                }
+            if not found:
+                break
+            keys, new = list(found), []
+        return found
+
+    def recopy(self, world: World, changes: Sequence[RowChange], entity: str, key: Key, row: Row) -> None:
+        """Notes that a row which is changed anyway copies something else from now on."""
+        for change in changes:
+            if (change.entity, change.key) == (entity, key) and not (change.recopied or change.follows):
+                change.recopied = True
+                if change.blind:  # what it copies has to be worked out, and for that the row is known now
+                    change.blind, change.old = False, row
+                    if change.new is not None:
+                        columns = self.model.entities[entity].columns
+                        try:
+                            sums = {name: add(columns[name].type, row[name], by) for name, by in change.adds.items()}
+                        except OverflowError as error:
+                            raise RangeError(f"{change.label}: {error}; nothing was written") from None
+                        change.new = {**row, **change.sets, **sums}
+                    world.changed[entity, key] = (change.old, change.new)
