@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from keyplan.model.load import model_from, parse_model
 from keyplan.model.model import Model
 from keyplan.model.pattern import Traffic
+from tests.strategies.behind import behind_models
 from tests.strategies.heat import hot_problems
 from tests.strategies.models import entities, models
 from tests.strategies.patterns import patterns
@@ -143,7 +144,14 @@ def timed_problems(draw: st.DrawFn) -> Model:
     return replace(model, entities=entities, writes={**model.writes, "report": report}, targets=targets)
 
 
+@st.composite
+def behind_problems(draw: st.DrawFn) -> Model:
+    """Rows by what is computed behind their references, which may be kept with them, in their keys, or not at all."""
+    return draw(with_statistics(parse_model(draw(behind_models()))))
+
+
 def any_problems(most_entities: int = 3) -> st.SearchStrategy[Model]:
-    """Models of all kinds, one in five about time, and one about rows that are written often."""
+    """Models of all kinds; of six, one is about time, one about rows that are written often, and one about what is
+    computed behind references."""
     other = problems(most_entities)
-    return st.one_of(other, other, other, timed_problems(), hot_problems())
+    return st.one_of(other, other, other, timed_problems(), hot_problems(), behind_problems())

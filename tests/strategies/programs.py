@@ -20,6 +20,7 @@ from keyplan.model.load import parse_model
 from keyplan.model.model import Model
 from keyplan.reference import Database
 from tests.strategies.arguments import Scene, call_arguments, keep_promises, row_arguments
+from tests.strategies.behind import behind_models
 from tests.strategies.domains import START, chance
 from tests.strategies.models import models
 from tests.strategies.states import state_models
@@ -237,6 +238,14 @@ def programs(
     model = _parsed(text)
     loaded = draw(rows(model, most_rows, passing))
     return Program(text, loaded, draw(operations(model, loaded, most_operations, passing)))
+
+
+@st.composite
+def behind_programs(draw: st.DrawFn) -> Program:
+    """A model about what is computed behind references, with rows and operations."""
+    text = draw(behind_models())
+    loaded = draw(rows(_parsed(text)))
+    return Program(text, loaded, draw(operations(_parsed(text), loaded)))
 
 
 @st.composite

@@ -47,7 +47,11 @@ def needs_row(model: Model, kinds: Mapping[str, Kind], write: Write, view: View)
         return True
     columns = (here.columns[text] for entity, text in _paths(view) if entity == view.entity and text in here.columns)
     made_of = {here.roles[column.computed.role].entity for column in columns if column.computed is not None}
-    if view.entity != write.entity:
+    behind = (path_of(text, model, entity) for entity, text in _paths(view) if entity == view.entity)
+    for path in (path for path in behind if len(path.roles) == 1):
+        computed, target = model.column(view.entity, path).computed, model.entity_at(view.entity, path.roles)
+        made_of |= {model.entities[target].roles[computed.role].entity} if computed is not None else set()
+    if view.entity != write.entity or write.entity in made_of:
         return write.entity in made_of
     if made_of or any(path_of(text, model, view.entity).roles for text in _own_paths(view)):
         return True

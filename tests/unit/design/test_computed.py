@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from keyplan.design import design
+from keyplan.design.needs.computed import computed_behind, unkeyable
 from keyplan.engines import BUILTIN, get_engine
-from keyplan.model.model import Model
+from keyplan.model.model import Model, path_of
 from keyplan.plan.steps import Search
 from keyplan.plan.walk import searches
 from tests.unit.design.nouns import model_of
@@ -95,3 +96,79 @@ def test_what_is_read_far_more_often_than_it_changes_is_kept_with_its_row(engine
 def test_nothing_is_kept_where_its_writers_would_meet(engine: str) -> None:
     found = design(posts(top="20%", written="200/s"), get_engine(engine))
     assert "comments_in" not in found.views[found.homes["Post"][0]].holds
+
+
+# behind references
+
+CHAT = """
+Person: {{ count: 1M, fields: {{ person_id: "uuid, key", name: string(20) }} }}
+Talk: {{ count: 3M, fields: {{ talk_id: "uuid, key", title: string(20), last_at: max(messages.sent_at) }} }}
+Member:
+  count: 8M
+  key: [talk, person]
+  fields: {{ talk: "Talk, as members, max 50", person: "Person, as talks" }}
+Message:
+  count: 300M
+  key: [talk, message_id]
+  fields: {{ talk: "Talk, as messages, top {top}", message_id: ulid, sent_at: "timestamp, now, immutable" }}
+"""
+TALKS = """talks_of:
+  find: Member
+  where: person = :person
+  order: talk.last_at desc
+  page: 20
+  with: [talk.title, talk.last_at]
+  rate: 500/s
+"""
+
+
+def chats(top: str = "0.001%", said: str = "20/s") -> Model:
+    return model_of(
+        CHAT.format(top=top),
+        TALKS,
+        f"say: {{ create: Message, rate: {said} }}\njoin: {{ create: Member, rate: 1/s }}",
+    )
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_what_is_computed_behind_a_reference_is_copied_and_its_home_holds_it(engine: str) -> None:
+    found = design(chats(), get_engine(engine))
+    copying = [view for view in found.views.values() if computed_behind(chats(), view)]
+    assert copying
+    assert "last_at" in found.views[found.homes["Talk"][0]].holds
+    touched = {touch.view for touch in found.writes["say"].touches}
+    assert found.homes["Talk"][0] in touched
+    assert any(view.entity == "Member" and view.name in touched for view in copying)
+    # Nothing is fetched for it, row by row.
+    assert found.plans["talks_of"].figures.requests <= 2
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_a_page_by_it_is_read_from_the_end_of_a_key_where_few_messages_are_said(engine: str) -> None:
+    found = design(chats(said="1/s"), get_engine(engine))
+    plan = found.plans["talks_of"]
+    assert plan.sorted
+    first, *_ = (one for one in searches(plan.node) if isinstance(one, Search))
+    assert "talk.last_at" in [part.path for part in found.views[first.view].parts]
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_nothing_is_copied_where_its_writers_would_meet(engine: str) -> None:
+    found = design(chats(top="20%", said="200/s"), get_engine(engine))
+    assert not any(computed_behind(chats(), view) for view in found.views.values())
+    assert "last_at" not in found.views[found.homes["Talk"][0]].holds
+
+
+def test_what_is_computed_further_away_says_why_it_is_in_no_key() -> None:
+    model = model_of(
+        """
+A: { count: 1M, fields: { a: "int, key", n: count(bs) } }
+B: { count: 1M, fields: { b: "int, key", a: "A, as bs" } }
+C: { count: 9M, fields: { c: "int, key", b: "B, as cs" } }
+""",
+        "",
+        "make: { create: C }",
+    )
+    assert unkeyable(model, "C", path_of("b.a.n", model, "C")) == (
+        "'C.b.a.n' is computed behind more than one reference, and no key follows it there"
+    )

@@ -18,7 +18,7 @@ from keyplan.design.findings.followers import scanning_writes
 from keyplan.design.findings.largest import how_done, large_writes
 from keyplan.design.findings.rare_words import rare_words
 from keyplan.design.findings.slow import slow_patterns, slow_writes
-from keyplan.design.needs.computed import computed_of
+from keyplan.design.needs.computed import computed_of, kept_by
 from keyplan.design.needs.need import Need, dangling, dependents, in_order, rows_of_group
 from keyplan.design.needs.subsets import refill_need
 from keyplan.design.options.goals import Goal
@@ -175,6 +175,24 @@ class Assembly:
         """The view with all that its entries hold."""
         return view if view.name in self.bases or view.measures else self._carrying(view)
 
+    def _keeping(self, view: View, other: View) -> View:
+        """The view with what is computed of its rows, or of those inside it, and copied by another one."""
+        for entity, columns in kept_by(self.model, other).items():
+            base, roles = self.homes[entity]
+            if base != view.name or not columns:
+                continue
+            if not roles:
+                view = replace(view, holds=tuple(dict.fromkeys((*view.holds, *columns))))
+                continue
+            embeds = tuple(
+                replace(embed, holds=tuple(dict.fromkeys((*embed.holds, *columns))))
+                if embed.role == roles[0]
+                else embed
+                for embed in view.embeds
+            )
+            view = replace(view, embeds=embeds)
+        return view
+
     def _carrying(self, view: View) -> View:
         """The view with the copies that engine-kept views over it hold or have in their keys, and those that its rows
         are counted under."""
@@ -182,6 +200,7 @@ class Assembly:
             base, roles = self.bases.get(name, self.homes[other.entity])
             wanted: tuple[str, ...] = tuple(str(path) for path in marks_of(self.model, other))
             wanted += tuple(computed_of(self.model, other))
+            view = self._keeping(view, other)
             if name in self.bases and self.built.problem.costs.carries:
                 held = (*other.holds, *(part.path for part in other.parts if part.path))
                 if self.engine.kinds[other.kind].inside:  # what is behind a reference is the owner's, which holds it

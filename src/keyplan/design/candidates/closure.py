@@ -31,6 +31,7 @@ class Candidates:
         self.kinds = kinds
         self.views: dict[tuple[object, ...], View] = {}
         self._copyable = remembered(self._is_copyable)
+        self._embeddable = remembered(self._is_embeddable)
         self.own = [kind for kind in kinds.values() if not kind.kept_by_engine and not kind.families]
         self.embedding = [kind for kind in kinds.values() if kind.embeds]
         self.kept = [kind for kind in kinds.values() if kind.kept_by_engine]
@@ -48,7 +49,7 @@ class Candidates:
         for entity, wants in per_entity.items():
             self._homes(entity)
             self._guards(entity, wants)
-            for view in embedding_homes(self.model, self.embedding, entity, per_entity, self._copyable):
+            for view in embedding_homes(self.model, self.embedding, entity, per_entity, self._embeddable):
                 self._add(view)
             for view in self._found_by_key(entity, wants):
                 self._add(view)
@@ -113,13 +114,20 @@ class Candidates:
             self._add(View("", need.entity, kind.name, partition, sort, holds, (), need.implied))
 
     def _is_copyable(self, entity: str, text: str) -> bool:
-        """Whether a view may hold the path: no more than two to-one roles away, and computed only of its own row."""
+        """Whether a view may hold the path: no more than two to-one roles away, and one if it is computed there."""
         path = path_of(text, self.model, entity)
         if self.model.is_many(entity, path.roles):
             return False
         if self.model.column(entity, path).computed is not None:
-            return not path.roles and is_holdable(self.model, self.statistics, entity, path.column)
+            target = self.model.entity_at(entity, path.roles)
+            return len(path.roles) <= 1 and is_holdable(self.model, self.statistics, target, path.column)
         return len(path.roles) <= 2
+
+    def _is_embeddable(self, entity: str, text: str) -> bool:
+        """The same for rows with others inside: nothing that is computed behind a reference."""
+        path = path_of(text, self.model, entity)
+        is_plain = not path.roles or self.model.column(entity, path).computed is None
+        return is_plain and self._copyable(entity, text)
 
     def _add(self, view: View) -> None:
         identity = (

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from keyplan.design.needs.computed import computed_of
+from keyplan.design.needs.computed import computed_behind, computed_of
 from keyplan.design.statistics.derived import CUT_SECONDS, Statistics, peak_rate
 from keyplan.design.statistics.spread import usual_entries
 from keyplan.design.statistics.together import shares_in_transactions
@@ -196,6 +196,7 @@ class Facts:
             for write, times in self.statistics.written(role.entity):
                 rate = peak_rate(write.traffic) * times * max(write.traffic.top or 0.0, usual) * having
                 computed += times_two * rate
+        computed += self._followed(view, usual) * having
         partition = self.key_bytes(entity, view.partition)
         key, hottest = partition + self.key_bytes(entity, view.sort), self.hottest_share(view)
         return _KeyFacts(
@@ -208,6 +209,20 @@ class Facts:
             together + computed,
             partition,
         )
+
+    def _followed(self, view: View, usual: float) -> float:
+        """Writes per second of the hottest partition by what is computed behind references: every row that copies it
+        has an entry that changes, or moves."""
+        keyed = computed_behind(self.model, replace(view, holds=()))
+        here, found = self.model.entities[view.entity], 0.0
+        for behind, columns in computed_behind(self.model, view).items():
+            target = self.model.entities[here.roles[behind[0]].entity]
+            share = self.statistics.present(view.entity, here.roles[behind[0]].columns[0])
+            each = self.statistics.rows(view.entity) * share / max(1.0, self.statistics.rows(target.name))
+            times_two = 1.0 if columns.isdisjoint(keyed.get(behind, ())) else 2.0
+            for write, times in self.statistics.written(target.roles[behind[1]].entity):
+                found += times_two * peak_rate(write.traffic) * times * each * usual
+        return found
 
     def joined(self, write: Write, entity: str) -> float:
         """The share of a write's calls that write a row of an entity together with other rows, as one step."""

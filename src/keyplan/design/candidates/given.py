@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from keyplan.design.candidates.forms import Forms
-from keyplan.design.needs.computed import computed_of
+from keyplan.design.needs.computed import computed_behind, computed_of
 from keyplan.design.needs.need import held_paths, select_paths
 from keyplan.engines.base import Kind
 from keyplan.engines.work import Rejection
@@ -123,6 +123,7 @@ def _unburdened(model: Model, locked: Design, view: View) -> View:
         burden |= {part.path for other in over if other.entity == entity for part in other.parts if part.path}
         counted = [measure for other in over if other.entity == entity for measure in other.measures]
         burden |= {str(path) for measure in counted for path in term_paths(measure.term)}
+        burden |= {text for other in over for text in _kept_for(model, entity, other)}
         computed = {name for name, column in model.entities[entity].columns.items() if column.computed is not None}
         burden &= {*_copies(holds), *computed}
         burden -= _taken(model, locked, view.name, at) if burden else set()
@@ -134,9 +135,18 @@ def _unburdened(model: Model, locked: Design, view: View) -> View:
 
 def _computes_for(model: Model, locked: Design, home: View, other: View) -> bool:
     """Whether a view's computed values are kept in a home besides."""
-    if other.name == home.name or other.base or other.entity not in model.entities:
+    if other.entity not in model.entities:
         return False
-    return locked.homes[other.entity][0] == home.name and bool(computed_of(model, other))
+    if locked.homes[other.entity][0] == home.name and computed_of(model, other):
+        return other.name != home.name and not other.base
+    return bool(_kept_for(model, home.entity, other))
+
+
+def _kept_for(model: Model, entity: str, other: View) -> set[str]:
+    """The computed columns of an entity that a view copies."""
+    roles = model.entities[other.entity].roles
+    found = computed_behind(model, other).items()
+    return {text for (role, _), columns in found if roles[role].entity == entity for text in columns}
 
 
 def _taken(model: Model, locked: Design, name: str, at: tuple[str, ...]) -> set[str]:

@@ -122,7 +122,7 @@ class Keys:
         """The part of a key that a condition binds; None if none can be made of it."""
         if self.model.is_many(entity, condition.path.roles):
             return None
-        if not is_keyable(self.model, entity, condition.path):
+        if not self._is_keyable(entity, condition.path):
             return None
         text = str(condition.path)
         if condition.op == "contains":
@@ -134,6 +134,12 @@ class Keys:
         if condition.op in ("=", "in"):
             return Part(text, condition.cut)
         return None
+
+    def _is_keyable(self, entity: str, path: Path) -> bool:
+        """Whether a path can be part of a key; what is computed behind a reference is copied there."""
+        if path.roles and self.model.column(entity, path).computed is not None:
+            return self.copyable(entity, str(path))
+        return is_keyable(self.model, entity, path)
 
     def _sequences(
         self, entity: str, need: Need, family: list[frozenset[Part]]
@@ -193,7 +199,7 @@ class Keys:
             text = str(term.path)
             if text in taken:
                 continue
-            if self.model.is_many(entity, term.path.roles) or not is_keyable(self.model, entity, term.path):
+            if self.model.is_many(entity, term.path.roles) or not self._is_keyable(entity, term.path):
                 usable = False
                 break
             order.append(Part(text, descending=term.descending != first))
@@ -203,7 +209,7 @@ class Keys:
             if is_range and not self.model.is_many(entity, condition.path.roles):
                 column = self.model.column(entity, condition.path)
                 part = Part(str(condition.path))
-                able = column.type.is_ordered and is_keyable(self.model, entity, condition.path)
+                able = column.type.is_ordered and self._is_keyable(entity, condition.path)
                 if able and part.path not in taken and part not in ranges:
                     ranges.append(part)
         seen: set[tuple[Part, ...]] = set()

@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 
 from keyplan.design.candidates.sparse import is_within, told_besides
 from keyplan.design.needs.need import Need
+from keyplan.design.needs.presence import may_be_missing
 from keyplan.design.statistics.buckets import Enumerated, enumerated
 from keyplan.design.statistics.derived import CUT_SECONDS, Statistics
 from keyplan.engines.base import Kind
@@ -370,7 +371,7 @@ def _presence_implied(model: Model, view: View, need: Need) -> bool:
         if part.ways > 1 or part.path in asked:
             continue
         path = path_of(part.path, model, view.entity)
-        if path.roles or model.column(view.entity, path).optional or part.cut in ("each", "words"):
+        if part.cut in ("each", "words") or may_be_missing(model, view.entity, path):
             return False
     return True
 

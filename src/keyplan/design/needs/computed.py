@@ -8,7 +8,7 @@ from __future__ import annotations
 from keyplan.design.needs.need import Need
 from keyplan.design.statistics.derived import Statistics, peak_rate
 from keyplan.model.entity import Role
-from keyplan.model.model import Model
+from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import RANGES, Path
 from keyplan.plan.view import View
 
@@ -23,16 +23,16 @@ def unkeyable(model: Model, entity: str, path: Path) -> str:
     if computed is None:
         return ""
     name = f"'{entity}.{path}'"
-    if path.roles:
-        return f"{name} is computed behind a reference, and no key follows it there"
-    here = model.entities[entity]
+    if len(path.roles) > 1:
+        return f"{name} is computed behind more than one reference, and no key follows it there"
+    here = model.entities[model.entity_at(entity, path.roles)]
     child = model.entities[here.roles[computed.role].entity]
     if child.ttl is not None:
         return (
             f"{name} cannot be part of a key: rows of '{child.name}' expire, and nobody would be there to take them off"
         )
     if here.ttl is not None:
-        return f"{name} cannot be part of a key: rows of '{entity}' expire"
+        return f"{name} cannot be part of a key: rows of '{here.name}' expire"
     if computed.column is not None and child.columns[computed.column].computed is not None:
         return f"{name} cannot be part of a key: it is computed of what is computed itself"
     if computed.how == "sum" and here.columns[path.column].type.kind == "float":
@@ -75,6 +75,33 @@ def computed_of(model: Model, view: View) -> dict[str, Role]:
     return found
 
 
+Behind = tuple[str, str]
+"""A to-one role of an entity, and the to-many role behind it that something is computed of."""
+
+
+def computed_behind(model: Model, view: View) -> dict[Behind, set[str]]:
+    """The computed columns behind references that a view holds, tests or is keyed by, by what they are made of."""
+    found: dict[Behind, set[str]] = {}
+    tested = (str(condition.path) for condition in view.where)
+    for text in dict.fromkeys((*view.holds, *(part.path for part in view.parts), *tested)):
+        if "." not in text:
+            continue
+        path = path_of(text, model, view.entity)
+        computed = model.column(view.entity, path).computed if len(path.roles) == 1 else None
+        if computed is not None:
+            found.setdefault((path.roles[0], computed.role), set()).add(path.column)
+    return found
+
+
+def kept_by(model: Model, view: View) -> dict[str, dict[str, Role]]:
+    """Per entity: the computed columns that its home holds for a view, with the role that each is made of."""
+    found = {view.entity: computed_of(model, view)}
+    for (role, name), columns in computed_behind(model, view).items():
+        target = model.entities[model.entities[view.entity].roles[role].entity]
+        found[target.name] = found.get(target.name, {}) | dict.fromkeys(sorted(columns), target.roles[name])
+    return found
+
+
 def asked_in_keys(model: Model, need: Need) -> list[str]:
     """The computed columns that a need wants rows ordered or bounded by."""
     paths = [term.path for term in need.order]
@@ -88,5 +115,8 @@ def asked_in_keys(model: Model, need: Need) -> list[str]:
 
 def refusals(model: Model, need: Need) -> list[str]:
     """Why computed columns that a need orders or bounds by are in no key."""
-    found = (unkeyable(model, need.entity, Path((), column)) for column in asked_in_keys(model, need))
+    paths = [term.path for term in need.order]
+    paths += [c.path for c in need.given if c.op in (*RANGES, "=", "in")]
+    able = (path for path in dict.fromkeys(paths) if not model.is_many(need.entity, path.roles))
+    found = (unkeyable(model, need.entity, path) for path in able)
     return [text for text in found if text]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import replace
 
 from keyplan.design.needs.apart import wholly_apart
-from keyplan.design.needs.computed import asked_in_keys, is_keyable
+from keyplan.design.needs.computed import asked_in_keys, is_holdable, is_keyable
 from keyplan.design.needs.need import (
     Need,
     computed_needs,
@@ -84,6 +84,7 @@ def _raised(model: Model, statistics: Statistics, need: Need) -> Iterator[Need]:
             yield whole_row(model, need.entity)
     for name, inner in sorted(behind.items()):
         yield row_of_role(model, need.entity, name, inner, need.strong)
+        yield from _followed(model, statistics, need.entity, name, inner)
         for write in model.writes.values():
             target = here.roles[name].entity
             changes = set(write.sets) | set(write.adds)
@@ -102,6 +103,20 @@ def _raised(model: Model, statistics: Statistics, need: Need) -> Iterator[Need]:
     yield from present_then_missing(model, need) or ()
     for parts, rest in intersected(model, need):
         yield from (*parts.values(), rest)
+
+
+def _followed(model: Model, statistics: Statistics, entity: str, name: str, columns: Set[str]) -> Iterator[Need]:
+    """What has to be looked up where computed columns behind a reference are copied."""
+    target = model.entities[model.entities[entity].roles[name].entity]
+    for column in sorted(columns):
+        computed = target.columns[column].computed if column in target.columns else None
+        if computed is not None and is_holdable(model, statistics, target.name, column):
+            role = target.roles[computed.role]
+            yield dependents(model, entity, name)
+            yield dependents(model, role.entity, role.field)
+            yield whole_row(model, target.name)
+            if not is_generated(model, target.name):
+                yield dangling(model, entity, name)
 
 
 def _created(model: Model, write: Write) -> set[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from math import ceil
 
+from keyplan.design.needs.presence import may_be_missing
 from keyplan.design.statistics.derived import Statistics
 from keyplan.model.entity import EXPIRES, Role
 from keyplan.model.model import Model, path_of
@@ -384,8 +385,8 @@ def present_then_missing(model: Model, need: Need) -> tuple[Need, Need] | None:
     asked = {str(c.path) for c in need.given}
     if str(first.path) in asked or model.is_many(need.entity, first.path.roles):
         return None
-    column = model.column(need.entity, first.path)
-    if (column.computed is not None and first.path.roles) or not (first.path.roles or column.optional):
+    is_far = model.column(need.entity, first.path).computed is not None and len(first.path.roles) > 1
+    if is_far or not may_be_missing(model, need.entity, first.path):
         return None
     have = replace(need, given=(*need.given, Condition(first.path, "present")))
     rest = need.order[1:] or tuple(

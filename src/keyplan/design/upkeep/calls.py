@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 
-from keyplan.design.needs.computed import computed_of
+from keyplan.design.needs.computed import kept_by
 from keyplan.design.needs.need import Need, dangling, dependents, is_generated, whole_row
 from keyplan.design.needs.subsets import chance_of_refill, refill_need
 from keyplan.design.statistics.derived import Statistics
@@ -87,16 +87,21 @@ class WriteCalls:
                     self.kept[one.entity].append(one)
         self.feeds: dict[str, dict[tuple[str, Role], set[str]]] = {name: {} for name in model.entities}
         """Per entity: whose rows keep values that are computed of it, by which role, and the columns they depend on."""
-        for view in named:
-            for text, role in computed_of(model, view).items():
-                computed = model.entities[view.entity].columns[text].computed
-                assert computed is not None
-                columns = self.feeds[role.entity].setdefault((view.entity, role), set(role.columns))
-                columns |= {computed.column} if computed.column else set()
+        for name, text, role in (
+            (name, text, role)
+            for view in named
+            for name, some in kept_by(model, view).items()
+            for text, role in some.items()
+        ):
+            computed = model.entities[name].columns[text].computed
+            assert computed is not None
+            columns = self.feeds[role.entity].setdefault((name, role), set(role.columns))
+            columns |= {computed.column} if computed.column else set()
         self.computes: dict[str, dict[str, Role]] = {name: {} for name in model.entities}
         """Per entity: the computed columns that its rows keep, and what they are made of."""
         for view in named:
-            self.computes[view.entity] |= computed_of(model, view)
+            for name, made in kept_by(model, view).items():
+                self.computes[name] |= made
         self.watches: dict[str, dict[tuple[str, Chain], set[str]]] = {name: {} for name in model.entities}
         """Per entity: the rows that copy from it, as an entity and the references that lead here, and what they copy of
         it."""
@@ -131,13 +136,17 @@ class WriteCalls:
         for of, watch in watched:
             if not self._goes_along(write, of, watch):
                 one.add([self._chain(watch, of.times, new=new)])
-        self._copied(write, changed, [watch for _, watch in watched] if not new else (), one)
         self._computed(write, changed, one)
+        following = self._derived(write, changed)
+        for of, watch in following:
+            one.add([self._chain(watch, of.times)])
+        self._copied(write, changed, [watch for _, watch in (*(watched if not new else ()), *following)], one)
         self._refilled(write, changed, one)
         self._made_of(write, changed, one)
         self._extended(write, changed, one)
         one.requests, one.trips = one.requests + 1, one.trips + 1  # the write itself
         self._behind(watched, entries, one, new=new)
+        self._behind(following, entries, one, new=False)
         meeting = any(kept.recomputed or (kept.extended and not self.costs.extends) for kept in self.kept[write.entity])
         at_once = ceil(rows / (1 if meeting else ROWS_AT_ONCE))
         return count.requests + rows * one.requests, count.trips + at_once * one.trips
@@ -153,6 +162,26 @@ class WriteCalls:
                 moved = update and bool(self._columns(write) & set(role.columns))
                 wanted[entity] = wanted.get(entity, 0.0) + of.times * (2 if moved else 1)
         count.add(self.lookup(whole_row(self.model, entity), times) for entity, times in wanted.items())
+
+    def _derived(self, write: Write, changed: Iterable[_Rows]) -> list[tuple[_Rows, tuple[str, Chain]]]:
+        """Who repeats what is computed of the rows that change, and of which rows."""
+        found: list[tuple[_Rows, tuple[str, Chain]]] = []
+        for of in changed:
+            update = write.kind == "update" and not of.below
+            for entity, role in self.feeds[of.entity]:
+                if role.field == of.parent:
+                    continue
+                made = {
+                    column.name
+                    for column in self.model.entities[entity].columns.values()
+                    if column.computed is not None
+                    and column.computed.role == role.name
+                    and not (update and not self._columns(write) & {*role.columns, column.computed.column})
+                }
+                moved = update and bool(self._columns(write) & set(role.columns))
+                rows = _Rows(entity, of.times * (2 if moved else 1))
+                found += [(rows, watch) for watch, some in self.watches[entity].items() if some & made]
+        return found
 
     def _refilled(self, write: Write, changed: Iterable[_Rows], count: _Count) -> None:
         """The subsets that rows leave, and the rows that follow where there are more."""
@@ -187,6 +216,16 @@ class WriteCalls:
                 children = self.lookup(dependents(self.model, role.entity, role.field), of.times)
                 for figures in (children, self.lookup(whole_row(self.model, of.entity), of.times), children):
                     count.add([figures])
+                if self._is_copied(of.entity, role):  # nobody else may copy or change it until it is there
+                    count.add([children])
+                    held = 0 if self.costs.goes_on else 1
+                    count.requests, count.trips = count.requests + held * of.times, count.trips + held
+
+    def _is_copied(self, entity: str, role: Role) -> bool:
+        """Whether others repeat what is computed of the rows of a role."""
+        columns = self.model.entities[entity].columns.values()
+        made = {column.name for column in columns if column.computed is not None and column.computed.role == role.name}
+        return any(some & made for some in self.watches[entity].values())
 
     def _extended(self, write: Write, changed: Iterable[_Rows], count: _Count) -> None:
         """The groups whose minima and maxima are read, where the engine does not extend them by itself."""

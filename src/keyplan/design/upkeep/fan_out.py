@@ -62,7 +62,7 @@ class FanOut(Keeping):
                 # What an index has of other rows is in the items that it is an index of, and changed there.
                 paths = frozenset(f"{prefix}{column}" for column in changed)
                 label = f"{view.entity}.{prefix}{'+'.join(sorted(changed))}"
-                carried = self._carried_along(view, label, paths, rows, exact=False)
+                carried = self._carried_along(view.entity, label, paths, rows, exact=False)
                 yield Upkeep(TouchWork(view, facts), Cost(), rows, carries=(carried,))
         for at, embed in view.nested():
             yield from self._embedded_fan_out(write, effect, view, facts, at, embed)

@@ -7,7 +7,7 @@ from functools import cache, partial
 
 from keyplan.design.candidates.facts import Facts
 from keyplan.design.candidates.match import child_view
-from keyplan.design.needs.computed import computed_of
+from keyplan.design.needs.computed import computed_behind, computed_of
 from keyplan.design.needs.need import Need, dependents, whole_row
 from keyplan.design.statistics.derived import Statistics
 from keyplan.design.statistics.weakly import remembered
@@ -48,6 +48,7 @@ class Keeping:
         self._chains = remembered(self._copying_chains)
         self._ways = remembered(self._copying_ways)
         self._computed = cache(partial(computed_of, model))
+        self._computed_behind = cache(partial(computed_behind, model))
         self._own_columns = cache(partial(_own_columns, model))
         self._decisive = remembered(self._decisive_columns)
         self._seen = cache(partial(child_view, model))
@@ -119,6 +120,14 @@ class Keeping:
                 found |= {(entity, roles[:depth]) for depth in range(1, len(roles) + 1)}
         return found
 
+    def _made_of(self, view: View) -> set[str]:
+        """The entities whose rows a view's computed values are made of, be they its own rows' or behind references."""
+        roles = self.model.entities[view.entity].roles
+        found = {role.entity for role in self._computed(view).values()}
+        for role, name in self._computed_behind(view):
+            found.add(self.model.entities[roles[role].entity].roles[name].entity)
+        return found
+
     def _home_of(self, entity: str) -> tuple[View, ViewFacts, float]:
         """Whole rows under their key, with the bytes of an entry."""
         here = self.model.entities[entity]
@@ -131,14 +140,14 @@ class Keeping:
         """How often rows that have begun to copy meanwhile are looked for as part of the write that changes a row."""
         return effect.times if self.costs.goes_on and not self.kinds[view.kind].kept_by_engine else 0.0
 
-    def _carried_along(self, view: View, label: str, paths: frozenset[str], rows: float, *, exact: bool) -> Carry:
-        """Rows of a view's entity changed in their home, for what the view has of them."""
-        home, facts, size = self._home(view.entity)
+    def _carried_along(self, entity: str, label: str, paths: frozenset[str], rows: float, *, exact: bool) -> Carry:
+        """Rows of an entity changed in their home, for what a view has of them."""
+        home, facts, size = self._home(entity)
         work = TouchWork(home, facts, patches=rows, entry_bytes=size)
         cost = self.costs.touch(work)
         if self.costs.transactional:
             cost = total((cost, self.costs.premium(work, cost)))
-        return Carry(view.entity, label, paths, exact, work, cost)
+        return Carry(entity, label, paths, exact, work, cost)
 
     def _may_change(self, need: Need) -> bool:
         """Whether some write changes, in a row that is there, what is copied from it."""

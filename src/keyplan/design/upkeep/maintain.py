@@ -25,7 +25,7 @@ class Maintenance(OwnRows, FanOut, Recomputed):
     def reach(self, view: View) -> set[str]:
         """The entities whose rows have something to do with the entries of a view."""
         behind = {self.model.entity_at(owner, chain) for owner, chain in self._ways(view)}
-        behind |= {role.entity for role in self._computed(view).values()}
+        behind |= self._made_of(view)
         return {view.entity, *(embed.entity for _, embed in view.nested()), *behind}
 
     def effects(self, write: Write) -> list[Effect]:
@@ -76,6 +76,8 @@ class Maintenance(OwnRows, FanOut, Recomputed):
             fan = self._look_back if effect.kind == "create" else self._fan_out
             found.extend(fan(write, effect, view, facts))
             found.extend(self._recomputed(write, effect, view, facts))
+            for derived in self._derived(effect, view):
+                found.extend(self._fan_out(write, derived, view, facts))
         found.extend(self._not_by_the_engine(write, view, facts))
         return found
 

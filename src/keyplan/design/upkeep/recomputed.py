@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
 
 from keyplan.design.candidates.required import is_exact, is_home
 from keyplan.design.needs.need import is_generated
 from keyplan.design.upkeep.effects import Demand, Effect, Upkeep
 from keyplan.design.upkeep.keeping import Keeping
 from keyplan.engines.work import Cost, TouchWork, ViewFacts
+from keyplan.model.entity import Role
 from keyplan.model.write import Write
 from keyplan.plan.view import View
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What an effect changes of the values that are computed of the rows of one role."""
+
+    columns: frozenset[str]
+    parents: float
+    """Rows whose values change, per row that is written: one, or two where rows are given from one to another."""
+    rows: float
+    is_lost: bool
+    """The least or greatest of them may go."""
 
 
 class Recomputed(Keeping):
@@ -18,53 +32,68 @@ class Recomputed(Keeping):
 
     def _recomputed(self, write: Write, effect: Effect, view: View, facts: ViewFacts) -> Iterator[Upkeep]:
         """Entries that move because computed values change, and the row in the home that holds them."""
-        computed = self._computed(view)
-        if not computed:
-            return
         by_role: dict[str, list[str]] = {}
-        for column, role in computed.items():
+        for column, role in self._computed(view).items():
             by_role.setdefault(role.name, []).append(column)
         for name, columns in by_role.items():
             yield from self._recomputed_of(write, effect, view, facts, name, columns)
+        for (role_name, name), some in self._computed_behind(view).items():
+            target = self.model.entities[view.entity].roles[role_name].entity
+            yield from self._kept_for(write, effect, view, facts, target, name, some)
+
+    def _derived(self, effect: Effect, view: View) -> Iterator[Effect]:
+        """The changes of rows that a view copies computed values from, by what they are computed of."""
+        for (role_name, name), columns in self._computed_behind(view).items():
+            target = self.model.entities[view.entity].roles[role_name].entity
+            made = self._made(effect, target, name, columns)
+            if made is not None:
+                yield Effect(target, "update", made.rows, made.columns, True, most=made.parents * effect.most)
+
+    def _made(self, effect: Effect, entity: str, name: str, columns: Iterable[str]) -> _Made | None:
+        """What an effect changes of some computed columns of an entity; None if nothing, or along with the rows."""
+        here = self.model.entities[entity]
+        role = here.roles[name]
+        if effect.entity != role.entity or role.field in effect.parents_known:
+            return None
+        made = {column: computed for column in columns if (computed := here.columns[column].computed) is not None}
+        if effect.kind == "update":
+            made = {column: one for column, one in made.items() if effect.columns & {*role.columns, one.column}}
+        if not made:
+            return None
+        parents = 2.0 if effect.columns & set(role.columns) else 1.0
+        rows = parents * effect.times * self.statistics.present(role.entity, role.columns[0])
+        is_lost = effect.kind != "create" and any(one.how in ("min", "max") for one in made.values())
+        return _Made(frozenset(made), parents, rows, is_lost)
+
+    def _read_for(self, write: Write, effect: Effect, entity: str, name: str, made: _Made) -> tuple[Demand, ...]:
+        """What has to be read to work out computed values of an entity: its rows, and perhaps all of their children."""
+        role = self.model.entities[entity].roles[name]
+        demands = [Demand(write.name, "old", entity, self._whole_row(entity), made.rows)]
+        if not effect.old_known and effect.kind != "create":
+            old = self._whole_row(effect.entity)
+            demands.append(Demand(write.name, "old", effect.entity, old, effect.times))
+        if made.is_lost:
+            # The least or greatest goes as often as any other; then all of them are read, and once more.
+            chance = min(1.0, 1 / max(1.0, self.statistics.fan_out(entity, name)))
+            demands.append(self._children(write, role, 2 * made.rows * chance))
+        return tuple(demands)
+
+    def _children(self, write: Write, role: Role, times: float) -> Demand:
+        need = self._dependents(role.entity, role.field)
+        return Demand(write.name, "fan", f"{role.entity}.{role.field}", need, times)
 
     def _recomputed_of(
         self, write: Write, effect: Effect, view: View, facts: ViewFacts, name: str, columns: list[str]
     ) -> Iterator[Upkeep]:
         """The same of what is made of the rows of one role: however many values change, it is one entry."""
-        here = self.model.entities[view.entity]
-        role = here.roles[name]
-        fan = self._dependents(role.entity, role.field)
-        label = f"{role.entity}.{role.field}"
-        if (
-            effect.entity == view.entity
-            and effect.kind in ("create", "replace")
-            and not is_generated(self.model, view.entity)
-        ):
-            # Children may be there before their parent: they are read, and once more when it is there.
-            row = Demand(write.name, "old", view.entity, self._whole_row(view.entity), effect.times)
-            demand = Demand(write.name, "fan", label, fan, 2 * effect.times)
-            looks = self._looks(view, effect)
-            yield Upkeep(TouchWork(view, facts), Cost(), 0.0, 0.0, (row, demand), looks=looks)
-        if effect.entity != role.entity or role.field in effect.parents_known:
+        role = self.model.entities[view.entity].roles[name]
+        yield from self._comes(write, effect, view, facts, view.entity, role)
+        made = self._made(effect, view.entity, name, columns)
+        if made is None:
             return
-        made = {column: computed for column in columns if (computed := here.columns[column].computed) is not None}
-        if effect.kind == "update":
-            made = {column: one for column, one in made.items() if effect.columns & {*role.columns, one.column}}
-        if not made:
-            return
-        parents = 2.0 if effect.columns & set(role.columns) else 1.0
-        rows = parents * effect.times * self.statistics.present(role.entity, role.columns[0])
-        demands = [Demand(write.name, "old", view.entity, self._whole_row(view.entity), rows)]
-        if not effect.old_known and effect.kind != "create":
-            old = self._whole_row(effect.entity)
-            demands.append(Demand(write.name, "old", effect.entity, old, effect.times))
-        if effect.kind != "create" and any(one.how in ("min", "max") for one in made.values()):
-            # The least or greatest goes as often as any other; then all of them are read, and once more.
-            chance = min(1.0, 1 / max(1.0, self.statistics.fan_out(view.entity, name)))
-            demands.append(Demand(write.name, "fan", label, fan, 2 * rows * chance))
-        touched = rows * min(1.0, self.view_facts.share(view))
+        touched = made.rows * min(1.0, self.view_facts.share(view))
         decisive = {*(part.path for part in view.parts), *(str(condition.path) for condition in view.where)}
-        moved = not decisive.isdisjoint(made)
+        moved = not decisive.isdisjoint(made.columns)
         work = TouchWork(
             view,
             facts,
@@ -74,11 +103,49 @@ class Recomputed(Keeping):
             entry_bytes=self._size(view, facts),
         )
         kept = self.kinds[view.kind].kept_by_engine
-        most = parents * effect.most
+        most = made.parents * effect.most
         yield Upkeep(work, self.costs.touch(work), 0.0 if kept else 2 * touched, 0.0 if kept else 2 * most)
         if is_home(self.model, self.kinds, view) and is_exact(self.model, self.kinds, view):
-            yield Upkeep(TouchWork(view, facts), Cost(), 0.0, 0.0, tuple(demands))
+            demands = self._read_for(write, effect, view.entity, name, made)
+            yield Upkeep(TouchWork(view, facts), Cost(), 0.0, 0.0, demands)
         else:
-            label = f"{view.entity}: {', '.join(sorted(made))}"
-            carried = self._carried_along(view, label, frozenset(made), rows, exact=True)
-            yield Upkeep(TouchWork(view, facts), Cost(), rows, most, tuple(demands), carries=(carried,))
+            yield self._in_home(write, effect, view, facts, view.entity, name, made)
+
+    def _kept_for(
+        self, write: Write, effect: Effect, view: View, facts: ViewFacts, target: str, name: str, columns: Set[str]
+    ) -> Iterator[Upkeep]:
+        """Rows of another entity whose home holds what a view copies of it: whatever changes that changes them."""
+        role = self.model.entities[target].roles[name]
+        yield from self._comes(write, effect, view, facts, target, role)
+        if effect.entity == target and effect.kind == "delete":
+            # What is computed stays as long as there is something that it is computed of.
+            yield Upkeep(TouchWork(view, facts), Cost(), 0.0, 0.0, (self._children(write, role, effect.times),))
+        made = self._made(effect, target, name, columns)
+        if made is not None:
+            yield self._in_home(write, effect, view, facts, target, name, made)
+
+    def _comes(
+        self, write: Write, effect: Effect, view: View, facts: ViewFacts, entity: str, role: Role
+    ) -> Iterator[Upkeep]:
+        """Children may be there before their parent: they are read, and once more when it is there.
+
+        Where the value is copied, nobody else may copy or change it until then, which takes an entry of its own if
+        writes cannot go on."""
+        if effect.entity != entity or effect.kind not in ("create", "replace") or is_generated(self.model, entity):
+            return
+        row = Demand(write.name, "old", entity, self._whole_row(entity), effect.times)
+        demand = self._children(write, role, 2 * effect.times)
+        yield Upkeep(TouchWork(view, facts), Cost(), 0.0, 0.0, (row, demand), looks=self._looks(view, effect))
+        if entity != view.entity and not self.costs.goes_on:
+            held = TouchWork(view, facts, checks=effect.times * 2)
+            yield Upkeep(held, self.costs.touch(held), effect.times)
+
+    def _in_home(
+        self, write: Write, effect: Effect, view: View, facts: ViewFacts, entity: str, name: str, made: _Made
+    ) -> Upkeep:
+        """The rows of an entity that have computed values along for a view, changed in their home."""
+        label = f"{entity}: {', '.join(sorted(made.columns))}"
+        carried = self._carried_along(entity, label, made.columns, made.rows, exact=True)
+        demands = self._read_for(write, effect, entity, name, made)
+        most = made.parents * effect.most
+        return Upkeep(TouchWork(view, facts), Cost(), made.rows, most, demands, carries=(carried,))

@@ -1,0 +1,98 @@
+"""Models about what is computed behind references: rows are ordered, bounded and shown by what others add up to.
+
+Cats belong to owls, and so do bats, of which the owls' values are computed. Any of them may come before the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+from hypothesis import strategies as st
+
+from tests.strategies.conditions import Names
+from tests.strategies.domains import chance
+from tests.strategies.models import DUMPER
+
+COMPUTED = ("count({role})", "sum({role}.v)", "max({role}.v)", "min({role}.v)", "max({role}.at)")
+
+
+@st.composite
+def behind_models(draw: st.DrawFn) -> str:
+    """The text of a model of rows that refer to others, for which something is computed."""
+    optional = draw(st.sampled_from(["", ", optional 50%", ", max 50"]))
+    cat: dict[str, Any] = {
+        "count": "30M",
+        "fields": {"k": "int", "w": "string(4), distinct 100000", "owl": f"Owl, as cats{optional}", "v": "int"},
+    }
+    if optional != ", optional 50%" and chance(draw, 2):
+        cat["key"] = ["owl", "k"]
+    else:
+        cat["fields"]["k"] = "int, key"
+    bat = {"b": "int, key", "owl": f"Owl, as bats{draw(st.sampled_from(['', ', optional 50%']))}"}
+    bat |= {"v": f"int{draw(st.sampled_from(['', ', optional 50%']))}", "at": "timestamp, optional 80%"}
+    owl = {"o": draw(st.sampled_from(["int, key", "int, key", "uuid, key"])), "name": "string(4)"}
+    owl["boss"] = "Owl, as staff, optional 50%"
+    for name in ("n", "m")[: draw(st.integers(1, 2))]:
+        # Of the cats themselves as well: then those that copy a value are what it is computed of.
+        role = draw(st.sampled_from(["bats", "bats", "cats", "staff"]))
+        choices = COMPUTED if role == "bats" else COMPUTED[:4] if role == "cats" else COMPUTED[:1]
+        owl[name] = draw(st.sampled_from(choices)).format(role=role)
+    columns = [name for name in ("n", "m") if name in owl]
+    data: dict[str, Any] = {
+        "keyplan": 1,
+        "name": "behind",
+        "entities": {"Owl": {"count": "3M", "fields": owl}, "Cat": cat, "Bat": {"count": "30M", "fields": bat}},
+        "patterns": {f"read{number}": _pattern(draw, columns) for number in range(1, draw(st.integers(2, 4)) + 1)},
+        "writes": _writes(draw, cat.get("key", ["k"])),
+    }
+    return str(yaml.dump(data, Dumper=DUMPER, sort_keys=False, allow_unicode=True, width=120))
+
+
+def _pattern(draw: st.DrawFn, columns: list[str]) -> dict[str, Any]:
+    names = Names()
+    if chance(draw, 5):
+        return {"find": "Bat", "where": f"owl = :{names()}", "page": 2}
+    column = draw(st.sampled_from(columns))
+    entity, role = draw(st.sampled_from([("Cat", "owl"), ("Cat", "owl"), ("Cat", "owl"), ("Owl", "boss")]))
+    own = draw(st.sampled_from(["w", "owl"] if entity == "Cat" else ["name", "boss"]))
+    where = [] if chance(draw, 6) else [f"{own} = :{names()}"]
+    if chance(draw, 2):
+        tests = (">=", "<", "=")
+        where.append(f"{role}.{draw(st.sampled_from(columns))} {draw(st.sampled_from(tests))} :{names()}")
+    if chance(draw, 6):
+        where.append(f"{draw(st.sampled_from(['present', 'missing']))}({role}.{column})")
+    found: dict[str, Any] = {"find": entity}
+    if where:
+        found["where"] = " and ".join(where)
+    if not chance(draw, 3):
+        order = [f"{role}.{column}", *(draw(st.sampled_from([[], ["v"]])) if entity == "Cat" else [])]
+        found["order"] = ", ".join(text + draw(st.sampled_from(["", " desc"])) for text in order)
+    found |= draw(st.sampled_from([{"page": 1}, {"page": 2}, {"limit": 2} if "order" in found else {"page": 3}]))
+    if chance(draw, 1):
+        found["with"] = draw(st.sampled_from([[f"{role}.{column}"], [f"{role}.name", f"{role}.{column}"]]))
+    return found
+
+
+def _writes(draw: st.DrawFn, key: list[str]) -> dict[str, Any]:
+    by_key = " and ".join(f"{column} = :{column}" for column in key)
+    choices: dict[str, dict[str, Any]] = {
+        "put_cat": {"upsert": "Cat"},
+        "put_owl": {"upsert": "Owl"},
+        "put_bat": {"upsert": "Bat"},
+        "name_owl": {"update": "Owl", "set": ["name"], "where": "o = :o"},
+        "give_owl": {"update": "Owl", "set": ["boss"], "where": "o = :o"},
+        "drop_owl": {"delete": "Owl", "where": "o = :o"},
+        "clear_owl": {"delete": "Owl", "with": ["bats"], "where": "o = :o"},
+        "mend_bat": {"update": "Bat", "set": ["v", "at"], "where": "b = :b"},
+        "add_bat": {"update": "Bat", "add": ["v"], "where": "b = :b"},
+        "give_bat": {"update": "Bat", "set": ["owl"], "where": "b = :b"},
+        "drop_bat": {"delete": "Bat", "where": "b = :b"},
+        "mend_cat": {"update": "Cat", "set": ["v", "w"], "where": by_key},
+        "drop_cat": {"delete": "Cat", "where": by_key},
+    }
+    if "owl" not in key:
+        choices["give_cat"] = {"update": "Cat", "set": ["owl"], "where": by_key}
+    taken = draw(st.lists(st.sampled_from(list(choices)), min_size=3, max_size=6, unique=True))
+    made = {"make_cat": {"create": "Cat"}, "make_owl": {"create": "Owl"}, "make_bat": {"create": "Bat"}}
+    return {**made, **{name: choices[name] for name in taken}}
