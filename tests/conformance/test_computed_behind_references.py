@@ -5,6 +5,7 @@ The row behind need not be there: what is computed depends on its key alone.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -13,7 +14,8 @@ import pytest
 from keyplan.design.needs.computed import computed_behind
 from keyplan.errors import ConflictError
 from tests.conformance.conftest import Both
-from tests.conformance.pair import Pair
+from tests.conformance.pair import Pair, opened, parsed
+from tests.engines.harness import Harness
 from tests.faults import chat
 
 MODEL = chat.MODEL.partition("entities:")[1] + chat.MODEL.partition("entities:")[2]
@@ -79,3 +81,52 @@ def test_views_are_keyed_by_it_where_rows_are_many(reads: Pair, size: str) -> No
         keyed = {part.path for view in views for part in view.parts}
         assert {"talk.last_at", "talk.said", "talk.weight"} <= keyed
         assert not {"talks_of", "quiet", "heaviest"} & set(reads.store.design.unserved)
+
+
+GENERATED = """
+entities:
+  Person: { count: 1M, fields: { person_id: "int, key", name: string(20) } }
+  Talk: { count: 3M, fields: { talk_id: "uuid, key", title: string(20), last_at: max(messages.sent_at) } }
+  Member:
+    count: 8M
+    key: [talk, person]
+    fields: { talk: "Talk, as members, max 50", person: "Person, as talks" }
+  Message:
+    count: 300M
+    key: [talk, message_id]
+    fields:
+      talk: Talk, as messages
+      message_id: ulid
+      sent_at: timestamp, now, immutable
+      sender: Person
+patterns:
+  talks_of:
+    find: Member
+    where: person = :person
+    order: talk.last_at desc
+    page: 20
+    with: [talk.title, talk.last_at]
+    rate: 200/s
+  messages_of: { find: Message, where: "talk = :talk", order: sent_at desc, page: 5, with: [sender.name], rate: 300/s }
+writes:
+  start: { create: Talk, with: [members], rate: 1/s }
+  say: { create: Message, rate: 100/s }
+  join: { create: Member, rate: 1/s }
+  rename: { update: Person, set: [name], where: "person_id = :p", rate: 10/day }
+"""
+
+
+def test_a_message_takes_the_requests_that_the_design_says(harness: Harness) -> None:
+    """None of them looks for a row whose key was generated just now."""
+    model = replace(parsed(GENERATED), targets=harness.targets)
+    with opened(model, harness.url(), [("Person", {"person_id": n, "name": "x"}) for n in range(3)]) as pair:
+        store = pair.store
+        assert any(computed_behind(model, view) for view in store.design.views.values())
+        talk = pair.same("start", title="t", members=[{"person": n} for n in range(3)])["talk_id"]
+        pair.same("say", talk=talk, sender=1)
+        pair.clock.advance(minutes=1)
+        for name, arguments in (("say", {"talk": talk, "sender": 1}), ("join", {"talk": talk, "person": 7})):
+            _, done = getattr(store, name)(**arguments, explain=True)
+            figures = store.design.writes[name].figures
+            assert (done.requests, done.rounds) == (figures.requests, figures.trips), name
+        assert store.verify().ok

@@ -68,8 +68,9 @@ class Put(Job):
             expect = "any" if self.new.is_new and not counted else "absent"
             if expect == "absent" and mutator.places.exact(self.entity.name) is None:
                 # No entry stands under the key alone, so that none can refuse: whether the row exists has to be read.
-                # Only a key that could have been left out, to be generated, is not guarded.
-                return None
+                # Only a key that could have been left out, to be generated, is not guarded; one that was is new, until
+                # a reply is lost.
+                return self._change(None, "any") if self.new.is_new else None
             return self._change(None, expect)
         if mutator.is_blind_replacement(self.entity.name):
             return self._change(None, "any")
