@@ -380,10 +380,12 @@ def _demanded(model: Model, options: Options, upkeep: Mapping[tuple[str, str], l
         for part in parts:
             for demand in part.demands:
                 key = (write, demand.what, demand.label)
+                rate = model.writes[write].traffic.rate * demand.times
                 if key not in roots:
                     goal = options.root(demand.need, None)
-                    rate = model.writes[write].traffic.rate * demand.times
                     roots[key] = Root(write, demand.what, goal, rate, False, set(), demand.label)
+                # Where it is made for several reasons, as often as for that which asks most, whichever comes first.
+                roots[key].rate = max(roots[key].rate, rate)
                 roots[key].demanded_by.add(view)
     return list(roots.values())
 
@@ -416,8 +418,13 @@ def _carried(
     """One root per thing that homes have along for other views: a home that holds it anyway pays by itself, any other
     one is patched for all of them once."""
     roots: dict[tuple[str, str], Root] = {}
-    for (write, name), parts in upkeep.items():
+    dearest: dict[tuple[str, str], Carry] = {}
+    for (write, _), parts in upkeep.items():
         for carry in (carry for part in parts for carry in part.carries):
+            most = dearest.setdefault((write, carry.label), carry)
+            dearest[write, carry.label] = carry if carry.cost.cost > most.cost.cost else most
+    for (write, name), parts in upkeep.items():
+        for carry in (dearest[write, carry.label] for part in parts for carry in part.carries):
             key = (write, carry.label)
             if key not in roots:
                 held = [

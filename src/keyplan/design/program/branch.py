@@ -41,6 +41,7 @@ class Branching:
         self.values = values
         self.value = value
         self.integer = numpy.array(linear.integer)
+        self.whole = numpy.array(linear.whole)
         self.costs = numpy.array(highs.getLp().col_cost_)
 
     def is_closed(self, upper: Any) -> bool:
@@ -93,7 +94,7 @@ class Branching:
             self.values, self.value = values, value
             return []
         left = self.value - value + TOLERANCE
-        high = numpy.where((values <= low + WHOLE) & (reduced > left), low, high)
+        high = numpy.where(self.whole & (values <= low + WHOLE) & (reduced > left), low, high)
         low = numpy.where(self.integer & (values >= high - WHOLE) & (-reduced > left), high, low)
         dear = split * self.costs
         column = int(dear.argmax()) if dear.max() > WHOLE else int(split.argmax())

@@ -50,7 +50,8 @@ def minimize(
     found, value = None, INF
     if _solved(highs):
         found, value = highs.getSolution(), highs.getInfo().objective_function_value
-        too_dear = ~used & (numpy.array(relaxed.col_dual) > value - least + TOLERANCE)
+        # What is a whole number or nothing costs so much more; a share of the calls that are transactions may not.
+        too_dear = ~used & numpy.array(linear.whole) & (numpy.array(relaxed.col_dual) > value - least + TOLERANCE)
         upper = numpy.where(too_dear, 0.0, upper)
     highs.setOptionValue("presolve", "off")
     highs.changeColsIntegrality(len(every), every, numpy.full(len(every), kinds[0]))
@@ -65,7 +66,14 @@ def minimize(
     if found is not None:
         highs.setSolution(found)
     if not _solved(highs):
-        return None
+        if branching.values is None:
+            return None
+        # A choice is known that meets all rows: the solver has simplified the program too far.
+        highs.setOptionValue("presolve", "off")
+        if not _solved(highs):
+            return list(branching.values), least
+    if branching.values is not None and branching.value < highs.getInfo().objective_function_value:
+        return list(branching.values), min(branching.value, highs.getInfo().mip_dual_bound)
     return list(highs.getSolution().col_value), highs.getInfo().mip_dual_bound
 
 

@@ -30,6 +30,8 @@ class Linear:
     costs: list[float] = field(default_factory=list)
     upper: list[float] = field(default_factory=list)
     integer: list[bool] = field(default_factory=list)
+    whole: list[bool] = field(default_factory=list)
+    """Where the views are decided, it is a whole number in some cheapest answer; shares of calls are not."""
     names: list[str] = field(default_factory=list)
     rows: list[dict[int, float]] = field(default_factory=list)
     low: list[float] = field(default_factory=list)
@@ -38,11 +40,14 @@ class Linear:
     implied: Implied = field(default_factory=Implied)
     """Further rows, which tell the relaxed program what it would know with integers."""
 
-    def variable(self, name: str, cost: float, upper: float = 1.0, *, integer: bool = False) -> int:
+    def variable(
+        self, name: str, cost: float, upper: float = 1.0, *, integer: bool = False, whole: bool = False
+    ) -> int:
         number = len(self.costs)
         self.costs.append(cost)
         self.upper.append(upper)
         self.integer.append(integer)
+        self.whole.append(integer or whole)
         self.names.append(name)
         self.columns[name] = number
         return number
@@ -110,7 +115,7 @@ def _add_goal(
         takes = option.takes
         if not dropped.isdisjoint(takes):
             continue
-        column = linear.variable(f"y{goal.number}.{number}", option.cost.cost * rate * per_second, INF)
+        column = linear.variable(f"y{goal.number}.{number}", option.cost.cost * rate * per_second, INF, whole=True)
         here.append((option, column))
         options.append((frozenset(linear.columns[name] for name in takes), column))
         for name in sorted(takes):
