@@ -13,7 +13,7 @@ from keyplan.design.candidates.counters import counters, finer, shared
 from keyplan.design.candidates.embedding import embedding_homes
 from keyplan.design.candidates.keys import Keys
 from keyplan.design.candidates.windows import kept_for
-from keyplan.design.needs.computed import is_holdable
+from keyplan.design.needs.computed import is_followable, is_holdable
 from keyplan.design.needs.need import Need, held_paths
 from keyplan.design.statistics.derived import Statistics
 from keyplan.design.statistics.weakly import remembered
@@ -119,8 +119,9 @@ class Candidates:
         if self.model.is_many(entity, path.roles):
             return False
         if self.model.column(entity, path).computed is not None:
-            target = self.model.entity_at(entity, path.roles)
-            return len(path.roles) <= 1 and is_holdable(self.model, self.statistics, target, path.column)
+            if path.roles:
+                return len(path.roles) == 1 and is_followable(self.model, self.statistics, entity, path)
+            return is_holdable(self.model, self.statistics, entity, path.column)
         return len(path.roles) <= 2
 
     def _is_embeddable(self, entity: str, text: str) -> bool:

@@ -16,6 +16,9 @@ MOST_WRITERS = 10.0
 """Writes per second of one row's children that go on beside each other: each takes some 10 ms on a server that answers
 within milliseconds, so that about one in ten meets another and begins anew."""
 
+MOST_FOLLOWERS = 1000.0
+"""Rows that copy a computed value of the usual row: more would be moved by each write for seconds."""
+
 
 def unkeyable(model: Model, entity: str, path: Path) -> str:
     """Why a computed field cannot be part of a key; empty if it can, or is not computed at all."""
@@ -61,6 +64,14 @@ def is_holdable(model: Model, statistics: Statistics, entity: str, column: str) 
         for write, times in statistics.written(role.entity)
     )
     return sum(rates) <= MOST_WRITERS
+
+
+def is_followable(model: Model, statistics: Statistics, entity: str, path: Path) -> bool:
+    """Whether rows may copy a computed field over one reference: not where too many would follow each change."""
+    role = model.entities[entity].roles[path.roles[0]]
+    share = statistics.present(entity, role.columns[0])
+    each = statistics.rows(entity) * share / max(1.0, statistics.rows(role.entity))
+    return each <= MOST_FOLLOWERS and is_holdable(model, statistics, role.entity, path.column)
 
 
 def computed_of(model: Model, view: View) -> dict[str, Role]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Set
 from dataclasses import replace
 
 from keyplan.design.needs.apart import wholly_apart
-from keyplan.design.needs.computed import asked_in_keys, is_holdable, is_keyable
+from keyplan.design.needs.computed import asked_in_keys, is_followable, is_keyable
 from keyplan.design.needs.need import (
     Need,
     computed_needs,
@@ -110,7 +110,7 @@ def _followed(model: Model, statistics: Statistics, entity: str, name: str, colu
     target = model.entities[model.entities[entity].roles[name].entity]
     for column in sorted(columns):
         computed = target.columns[column].computed if column in target.columns else None
-        if computed is not None and is_holdable(model, statistics, target.name, column):
+        if computed is not None and is_followable(model, statistics, entity, Path((name,), column)):
             role = target.roles[computed.role]
             yield dependents(model, entity, name)
             yield dependents(model, role.entity, role.field)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from keyplan.design.candidates.given import identity
+from keyplan.design.needs.computed import computed_behind
 from keyplan.design.problem.build import Built, build_on, build_problem
 from keyplan.design.problem.heat import NOTHING_HOT, ROUNDS, Together, too_hot_together
 from keyplan.design.program.solve import Solution, solve
@@ -82,6 +83,13 @@ def _solved(
             return without(view) or identity(view) in hopeless
 
         return _solved(model, engine, given, left_out, together, built)
+    if solution is None and _follows_computed(built):
+        # Whatever changes a value that is computed behind a reference has to find all that copy it, which may take more
+        # than there is: then it is worked out at each call, and patterns that this does not serve are unserved.
+        def far(view: View) -> bool:
+            return without(view) or bool(computed_behind(model, view))
+
+        return _solved(model, engine, given, far, together, built)
     if solution is None and not built.reads_all:
         # Views that find what repeats a value inside other rows may be too much for one atomic request: then everything
         # may be read for that, which costs what it costs, and is a warning.
@@ -95,6 +103,13 @@ def _solved(
         # Nothing serves everything and leaves alone what is too hot beside another entry: then that is a warning.
         return _solved(model, engine, given, without, replace(together, crowded=True), first)
     return built, solution
+
+
+def _follows_computed(built: Built) -> bool:
+    """Whether some view, but for given ones, copies what is computed behind a reference."""
+    kept = set(built.given.values())
+    views = built.problem.views.items()
+    return any(computed_behind(built.ground.model, view) for name, view in views if name not in kept)
 
 
 def _hopeless(built: Built) -> set[View]:
