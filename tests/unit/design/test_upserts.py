@@ -78,5 +78,5 @@ def test_an_index_whose_key_is_given_does_not_need_the_row() -> None:
 def test_what_is_not_read_is_not_paid_for(engine: str) -> None:
     """The same as an update of a row that is known to be there."""
     update = 'hit: { update: Counter, add: [n], where: "id = :id", rate: 1000/s }'
-    cost = designed(engine).objective.value
-    assert cost == pytest.approx(designed(engine, write=update).objective.value)
+    made, updated = designed(engine).objective, designed(engine, write=update).objective
+    assert made.value - made.carrying == pytest.approx(updated.value - updated.carrying)

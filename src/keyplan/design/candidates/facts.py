@@ -68,6 +68,7 @@ class Facts:
         self.model = model
         self.statistics = statistics
         self.share = cache(self._share)
+        self._is_computed = cache(self._computed)
         self._keys: dict[tuple[object, ...], _KeyFacts] = {}
         self._bytes: dict[tuple[str, str], tuple[float, float]] = {}
         self._row_bytes: dict[str, float] = {}
@@ -163,12 +164,16 @@ class Facts:
         return found
 
     def _key(self, view: View) -> _KeyFacts:
-        """What follows from the key alone: views differ more often in what they hold."""
-        shape = (view.entity, view.partition, view.sort, view.where, bool(view.measures))
+        """What follows from the key and from computed values: views differ more often in what else they hold."""
+        computed = tuple(text for text in view.holds if self._is_computed(view.entity, text))
+        shape = (view.entity, view.partition, view.sort, view.where, bool(view.measures), computed)
         found = self._keys.get(shape)
         if found is None:
             found = self._keys[shape] = self._key_facts(view)
         return found
+
+    def _computed(self, entity: str, text: str) -> bool:
+        return self.model.column(entity, path_of(text, self.model, entity)).computed is not None
 
     def _key_facts(self, view: View) -> _KeyFacts:
         entity = view.entity

@@ -17,6 +17,8 @@ from keyplan.model.types import Type
 from keyplan.plan.design import Unserved
 
 _TAKES = re.compile(r"takes ([\d.e+]+) ms of ")
+SLOWER = (2, 5, 10, 100)
+"""How many times the time that a pattern has is tried."""
 CENTS = 2
 """The digits of a decimal that is tried in place of a float."""
 
@@ -25,16 +27,17 @@ def explain_unserved(model: Model, engine: Engine, built: Built, advise: bool) -
     """A reason per pattern or write without a plan; with `advise` for patterns, a change that was found to help."""
     found = {}
     for name, reasons in built.unserved.items():
-        change = _cheapest_change(model, engine, built, name) if advise and name in model.patterns else ""
-        found[name] = Unserved(_reason(reasons, change), change)
+        pattern = model.patterns.get(name)
+        change = _cheapest_change(model, engine, built, name) if advise and pattern is not None else ""
+        found[name] = Unserved(_reason(reasons, change, pattern.p99_ms if pattern is not None else None), change)
     return found
 
 
-def _reason(reasons: list[str], change: str) -> str:
+def _reason(reasons: list[str], change: str, p99_ms: float | None) -> str:
     """The reason that tells most: of a pattern that would be served if it had more time, how long it takes, not what
     else is wrong with other views."""
     timed = [(float(found[1]), text) for text in reasons if (found := _TAKES.search(text))]
-    if change.startswith(("raise p99", "drop p99")) and timed:
+    if timed and p99_ms is not None and min(timed)[0] <= p99_ms * SLOWER[-1]:
         return min(timed)[1]
     if change.startswith("set consistency") and reasons == [NO_VIEW]:
         return "no view that is read strongly can find them; others follow a moment later"
@@ -107,7 +110,7 @@ def _milder(pattern: Pattern) -> list[tuple[str, Pattern]]:
     if milder is not None:
         changes.append(milder)
     if pattern.p99_ms is not None:
-        for factor in (2, 5, 10, 100):
+        for factor in SLOWER:
             slower = pattern.p99_ms * factor
             changes.append((f"raise p99 to {slower:g}ms", replace(pattern, p99_ms=slower)))
     if pattern.consistency == "strong":
