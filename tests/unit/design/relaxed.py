@@ -17,7 +17,13 @@ def value_at(problem: Problem, linear: Linear, chosen: set[str]) -> float | None
     upper = numpy.array([min(value, highspy.kHighsInf) for value in linear.upper])
     for name in problem.views:
         lower[linear.columns[name]] = upper[linear.columns[name]] = float(name in chosen)
-    largest = max((abs(cost) for cost in linear.costs), default=0.0) or 1.0
+    for row, high in zip(linear.rows, linear.high, strict=True):
+        by = [number for number, weight in row.items() if weight < 0]
+        if high == 0 and all(upper[number] == 0 for number in by):
+            for number in row:
+                upper[number] = lower[number]  # what only views that are not chosen would allow
+    # Costs of what is impossible may be so large that small ones would be lost beside them.
+    largest = max((abs(cost) for cost, most in zip(linear.costs, upper, strict=True) if most > 0), default=0.0) or 1.0
     scale = 1e4 / largest
     highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     highs.setOptionValue("output_flag", False)
