@@ -17,14 +17,8 @@ def value_at(problem: Problem, linear: Linear, chosen: set[str]) -> float | None
     upper = numpy.array([min(value, highspy.kHighsInf) for value in linear.upper])
     for name in problem.views:
         lower[linear.columns[name]] = upper[linear.columns[name]] = float(name in chosen)
-    for row, high in zip(linear.rows, linear.high, strict=True):
-        by = [number for number, weight in row.items() if weight < 0]
-        if high == 0 and all(upper[number] == 0 for number in by):
-            for number in row:
-                upper[number] = lower[number]  # what only views that are not chosen would allow
-    # Costs of what is impossible may be so large that small ones would be lost beside them.
-    largest = max((abs(cost) for cost, most in zip(linear.costs, upper, strict=True) if most > 0), default=0.0) or 1.0
-    scale = 1e4 / largest
+    costs = numpy.array(linear.costs)
+    scale = 1e4 / (numpy.abs(costs).max(initial=0.0) or 1.0)
     highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("threads", 1)
@@ -33,27 +27,42 @@ def value_at(problem: Problem, linear: Linear, chosen: set[str]) -> float | None
     highs.setOptionValue("dual_feasibility_tolerance", 1e-9)
     model = highspy.HighsLp()
     model.num_col_, model.num_row_ = len(linear.costs), len(linear.rows)
-    model.col_cost_ = numpy.array(linear.costs) * scale
+    model.col_cost_ = costs * scale
     model.col_lower_, model.col_upper_ = lower, upper
     model.row_lower_ = numpy.array([max(value, -highspy.kHighsInf) for value in linear.low])
     model.row_upper_ = numpy.array([min(value, highspy.kHighsInf) for value in linear.high])
-    starts, index, value = [0], [], []
+    starts, index, weights = [0], [], []
     for row in linear.rows:
         index += list(row)
-        value += list(row.values())
+        weights += list(row.values())
         starts.append(len(index))
     model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     model.a_matrix_.start_ = numpy.array(starts)
     model.a_matrix_.index_ = numpy.array(index)
-    model.a_matrix_.value_ = numpy.array(value)
+    model.a_matrix_.value_ = numpy.array(weights)
     highs.passModel(model)
+    value = _solved(highs, linear)
+    if value is None or value <= 0:
+        return value
+    # Small costs are lost beside very large ones. What costs more than the whole is not used, by whatever part: so much
+    # less of it is as good as its price.
+    costs = numpy.minimum(costs, value / scale * 10)
+    scale = 1e4 / numpy.abs(costs).max()
+    every = numpy.arange(len(costs), dtype=numpy.int32)
+    highs.changeColsCost(len(every), every, costs * scale)
+    again = _solved(highs, linear)
+    return None if again is None else again / scale
+
+
+def _solved(highs: Any, linear: Linear) -> float | None:
+    """The value of the program, with all further rows that are not met without being told."""
     while True:
         highs.run()
         if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
         further = list(linear.implied.violated(highs.getSolution().col_value))
         if not further:
-            return float(highs.getInfo().objective_function_value) / scale
+            return float(highs.getInfo().objective_function_value)
         for row, low in further:
             columns, weights = numpy.array(list(row), dtype=numpy.int32), numpy.array(list(row.values()))
             highs.addRow(low, highspy.kHighsInf, len(row), columns, weights)
