@@ -25,6 +25,12 @@ writes:
 """
 
 
+@pytest.fixture
+def harness(quick_harness: Harness) -> Harness:
+    """What a design changes is made and taken away many times here: on the server that answers soonest."""
+    return quick_harness
+
+
 def model(harness: Harness, text: str = "", topic: str = "") -> Model:
     return replace(parse_model(MODEL.format(text=text, topic=topic)), targets=harness.targets)
 

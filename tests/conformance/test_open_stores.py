@@ -22,6 +22,12 @@ from tests.engines.harness import Harness
 from tests.faults.test_cut_off_applies import NEWEST
 
 
+@pytest.fixture
+def harness(quick_harness: Harness) -> Harness:
+    """What a design changes is made and taken away many times here: on the server that answers soonest."""
+    return quick_harness
+
+
 @pytest.fixture(autouse=True)
 def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "TERM", 0.2)
