@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from time import monotonic
 from typing import Any
 
@@ -42,69 +42,60 @@ class Lease:
         return DesignMismatchError(f"{where}: {why}" if where else why) if why else None
 
 
-class LeasedPort:
-    """A port, sync, with all that it has besides."""
+class _Leased:
+    """What both colours have in common: all that the port itself has besides."""
 
-    def __init__(self, port: Port, lease: Lease) -> None:
+    def __init__(self, port: Any, lease: Lease) -> None:
         self._port = port
         self._lease = lease
 
+    def _refused(self, round: Round) -> list[Reply] | None:
+        """The replies to a round that is not to be sent."""
+        if self._lease.held is FREE:
+            return None
+        refused = self._lease.refused(round, name_of(self._port))
+        return None if refused is None else [refused] * len(round)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._port, name)
+        if name == "using":
+            return lambda options: type(self)(found(options), self._lease)
+        return found
+
+
+class LeasedPort(_Leased):
+    """A port, sync."""
+
+    def __init__(self, port: Port, lease: Lease) -> None:
+        super().__init__(port, lease)
+
     def send(self, round: Round) -> Sequence[Reply]:
-        lease = self._lease
-        if monotonic() >= lease.until:
+        if monotonic() >= self._lease.until:
             try:
-                run(lease.look(), self._port)
+                run(self._lease.look(), self._port)
             except KeyplanError as error:
                 return [error] * len(round)
-        if lease.held is not FREE:
-            refused = lease.refused(round, name_of(self._port))
-            if refused is not None:
-                return [refused] * len(round)
-        return self._port.send(round)
+        sent: Sequence[Reply] = self._refused(round) or self._port.send(round)
+        return sent
 
     def close(self) -> None:
         self._port.close()
 
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._port, name)
-        if name == "using":
 
-            def using(options: Mapping[str, Any]) -> LeasedPort:
-                return LeasedPort(found(options), self._lease)
-
-            return using
-        return found
-
-
-class LeasedAsyncPort:
-    """The same, async."""
+class LeasedAsyncPort(_Leased):
+    """A port, async."""
 
     def __init__(self, port: AsyncPort, lease: Lease) -> None:
-        self._port = port
-        self._lease = lease
+        super().__init__(port, lease)
 
     async def send(self, round: Round) -> Sequence[Reply]:
-        lease = self._lease
-        if monotonic() >= lease.until:
+        if monotonic() >= self._lease.until:
             try:
-                await run_async(lease.look(), self._port)
+                await run_async(self._lease.look(), self._port)
             except KeyplanError as error:
                 return [error] * len(round)
-        if lease.held is not FREE:
-            refused = lease.refused(round, name_of(self._port))
-            if refused is not None:
-                return [refused] * len(round)
-        return await self._port.send(round)
+        sent: Sequence[Reply] = self._refused(round) or await self._port.send(round)
+        return sent
 
     async def close(self) -> None:
         await self._port.close()
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._port, name)
-        if name == "using":
-
-            def using(options: Mapping[str, Any]) -> LeasedAsyncPort:
-                return LeasedAsyncPort(found(options), self._lease)
-
-            return using
-        return found
