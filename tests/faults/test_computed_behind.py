@@ -15,6 +15,8 @@ from tests.faults.interleaved import interleave
 
 ORDERS = int(os.environ.get("KEYPLAN_ORDERS", "4"))
 WRITERS, EACH = 3, 10
+KNOWN = (34,)
+"""Orders in which something was wrong once: a talk was deleted while its last message went elsewhere."""
 
 
 def opened(harness: Harness) -> keyplan.Store:
@@ -29,7 +31,7 @@ def opened(harness: Harness) -> keyplan.Store:
 
 @pytest.mark.timeout(180)
 def test_every_view_ends_true(harness: Harness) -> None:
-    for seed in range(ORDERS):
+    for seed in (*range(ORDERS), *KNOWN):
         with opened(harness) as store:
             interleave(store, [chat.steps(100 * seed + number) for number in range(WRITERS)], EACH, seed)
             store.settle()

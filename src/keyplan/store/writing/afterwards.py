@@ -56,7 +56,7 @@ class Afterwards:
 
         if not self.codec.goes_on:
             return request
-        apart = list(dict.fromkeys((*batch.unchecked, *self.unguarded(batch), *batch.ghosts)))
+        apart = list(dict.fromkeys((*batch.unchecked, *self.unguarded(batch), *batch.ghosts, *batch.leaving)))
         is_needed = batch.doubtful or apart or self.watched(batch)
         return self.codec.go_on(request, then, apart) if is_needed else request
 
@@ -79,7 +79,7 @@ class Afterwards:
         for name in self.unguarded(batch):
             if (yield from self.reader.has_several(*name, now)):
                 raise ChangedMeanwhileError("others keep changing the same rows; try again")
-        if not (yield from self.mutator.computed.are_still(batch.ghosts, (), now)):
+        if not (yield from self.mutator.computed.are_still({**batch.ghosts, **batch.leaving}, (), now)):
             raise ChangedMeanwhileError("others keep changing the same rows; try again")
         watched = self.watched(batch)
         late = (yield from self.late(batch, watched, now)) if watched else []

@@ -83,6 +83,9 @@ class Batch:
     ghosts: dict[Name, Ghost] = field(default_factory=dict)
     """Rows that are not there, and what is computed for them all the same: copied, or changed, without a row that could
     be tested to be as it was read."""
+    leaving: dict[Name, Ghost] = field(default_factory=dict)
+    """Rows that go with this, of which what is computed is copied on. Where writes cannot go on, an intent stands for
+    each, and looks again."""
 
 
 @dataclass
@@ -108,6 +111,7 @@ class Work:
     sources: dict[Entry, Source] = field(default_factory=dict)
     unchecked: list[Name] = field(default_factory=list)
     ghosts: dict[Name, Ghost] = field(default_factory=dict)
+    leaving: dict[Name, Ghost] = field(default_factory=dict)
 
     def check_sources(
         self, places: Places, copies: Iterable[Path], entity: str, row: Row, new: bool, number: int
@@ -131,6 +135,8 @@ class Work:
                     columns = model.entities[target].roles[path.roles[depth]].columns
                 if found in world.changed:
                     was, source = world.changed[found]
+                    if source is None and new and found in world.ghosts:
+                        self.leaving[found] = world.ghosts[found]
                     if was is None or source is None:
                         continue
                     columns = tuple(column for column in columns if was.get(column) == source.get(column))

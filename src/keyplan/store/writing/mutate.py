@@ -137,7 +137,7 @@ class Mutator(Followers):
         edits = yield from self.groups.extended(edits)
         homes = {edit.row: number for number, edit in enumerate(edits) if edit.returning}
         unchecked = list(dict.fromkeys(work.unchecked))
-        return Batch(edits, changes, homes, derived.doubtful, work.sources, unchecked, work.ghosts)
+        return Batch(edits, changes, homes, derived.doubtful, work.sources, unchecked, work.ghosts, work.leaving)
 
     def derived(self, changes: list[RowChange], now: datetime) -> Proc[Derived]:
         """What follows for computed columns that homes hold."""
