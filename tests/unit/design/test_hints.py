@@ -67,14 +67,15 @@ Thing:
 """
 COUNTS = """
 box: { find: Box, where: "id = :id", with: [things], rate: 1/s }
-shops: { count: Thing, where: "shop = :shop", rate: 100/s }
-colours: { count: Thing, where: "colour = :colour", rate: 100/s }
+shops: { count: Thing, where: "shop = :shop", rate: 100/s, consistency: strong }
+colours: { count: Thing, where: "colour = :colour", rate: 100/s, consistency: strong }
 """
 PACK = "pack: { create: Box, with: [things], rate: 1/day }"
 
 
 def test_a_rare_large_write_that_keeps_cheap_counters_away_is_told() -> None:
-    """Of 45 things each counts in two groups: 136 entries, of 98 that a transaction of DynamoDB has room for."""
+    """Of 45 things each counts in two groups: 136 entries, of 98 that a transaction of DynamoDB has room for. Read
+    strongly, counts cannot follow their rows."""
     engine = get_engine("dynamodb")
     found = design(model_of(BOXES.format(most=45), COUNTS, PACK), engine)
     (note,) = [one for one in found.findings if one.path == "writes.pack"]
@@ -85,6 +86,20 @@ def test_a_rare_large_write_that_keeps_cheap_counters_away_is_told() -> None:
     cost, now = (one.objective.value - one.objective.carrying for one in (smaller, found))
     assert cost < now * 0.9
     assert note.evidence["would_cost"] == pytest.approx(cost, rel=0.01)
+
+
+def test_counters_that_may_follow_are_not_kept_away_by_a_large_write() -> None:
+    engine = get_engine("dynamodb")
+    eventual = COUNTS.replace(", consistency: strong", "")
+    found = design(model_of(BOXES.format(most=45), eventual, PACK), engine)
+    (note,) = [one for one in found.findings if one.path == "writes.pack"]
+    assert "write 46 entries and add to 90 sums, too many for one request: the sums follow it" in note.message
+    assert found.writes["pack"].how == "converges"
+    smaller = design(model_of(BOXES.format(most=20), eventual, PACK), engine)
+    assert smaller.writes["pack"].how == "atomic"
+    assert found.objective.value == pytest.approx(smaller.objective.value, rel=0.01)
+    refused = design(model_of(BOXES.format(most=120), eventual, PACK), engine)
+    assert [one.severity for one in refused.findings if one.path == "writes.pack"] == ["warning"]
 
 
 @pytest.mark.parametrize("engine", BUILTIN)

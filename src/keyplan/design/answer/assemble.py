@@ -358,7 +358,7 @@ class Assembly:
         figures = Figures(requests, trips, sum(t.puts + t.deletes for t in touches), 0.0, units, cost, p99)
         find = next((self.nodes.node(root.goal) for root in lookups if root.kind == "find"), None)
         reads_row = any(root.kind == "old" for root in lookups)
-        how = how_done(problem, self.model.writes[name], self.chosen.keys())
+        how = how_done(self.model, problem, self.model.writes[name], self.chosen.keys())
         return WritePlan(tuple(touches), find, reads_row, how, figures, write_steps(self, name, touches))
 
     def _touches(self, name: str) -> list[Touch]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import replace
 
+from keyplan.design.findings.largest import largest_call
 from keyplan.design.problem.build import Built
 from keyplan.design.problem.definition import carried
 from keyplan.design.program.cheapest import cheapest
@@ -178,7 +179,11 @@ def _of_large_writes(built: Built, solution: Solution, design: Design, now: floa
     problem, most = built.problem, built.ground.costs.atomic_entries
     if most is None:
         return
-    large = [name for name in problem.rates if LARGE * most < _together(built, name, solution.chosen) <= most]
+
+    def together(write: str, chosen: Set[str]) -> float:
+        return largest_call(built.ground.model, problem, write, chosen).entries
+
+    large = [name for name in problem.rates if LARGE * most < together(name, solution.chosen) <= most]
     if not large:
         return
     loose = problem.under(built.couplings)
@@ -189,21 +194,15 @@ def _of_large_writes(built: Built, solution: Solution, design: Design, now: floa
     if value >= now * (1 - WORTH):
         return
     for name in large:
-        entries = _together(built, name, relaxed.chosen)
+        entries = together(name, relaxed.chosen)
         if entries > most:
-            here = _together(built, name, solution.chosen)
+            here = together(name, solution.chosen)
             message = (
                 f"a call changes up to {here:.0f} entries, and an atomic request at most {most}: cheaper views, with "
                 f"which it would be {entries:.0f}, are not possible"
             )
             fix = "write fewer rows in one call, or lower the 'max' of what is written or follows"
             yield _told(f"writes.{name}", message, fix, now, value, design)
-
-
-def _together(built: Built, write: str, chosen: Set[str]) -> float:
-    """The most entries that a call touches directly."""
-    upkeep = built.problem.upkeep
-    return sum(part.most for name in chosen for part in upkeep.get((write, name), ()))
 
 
 def _told(path: str, message: str, fix: str, now: float, value: float, design: Design) -> Finding:

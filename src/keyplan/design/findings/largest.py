@@ -3,17 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
+from dataclasses import dataclass
 from math import isinf
 
 from keyplan.design.problem.definition import Problem
 from keyplan.model.model import Model
 from keyplan.model.write import Write
 from keyplan.plan.design import Finding
+from keyplan.plan.late_sums import may_come_late
 
 MB = 2**20
 
 
-def how_done(problem: Problem, write: Write, chosen: Set[str]) -> str:
+@dataclass(frozen=True)
+class Size:
+    """The most that one call does directly, whatever follows."""
+
+    entries: float
+    sums: float
+    """Entries that may come late."""
+    checks: float
+    """Rows that are checked along, because values are copied from them."""
+
+
+def largest_call(model: Model, problem: Problem, write: str, chosen: Set[str]) -> Size:
+    """What the largest call of a write does under a choice of views."""
+    entries = sums = checks = 0.0
+    for name in sorted(chosen):
+        is_late = may_come_late(model, problem.views[name])
+        for part in problem.upkeep.get((write, name), ()):
+            entries += 0.0 if is_late else part.most
+            sums += part.most if is_late else 0.0
+            checks += part.most_checks
+    return Size(entries, sums, checks)
+
+
+def how_done(model: Model, problem: Problem, write: Write, chosen: Set[str]) -> str:
     """Whether all entries that a call may change are changed at once, however many there are, or some of them follow.
 
     Values that a new row copies and that change in that moment are no matter of it: they are compared behind any write.
@@ -22,11 +47,12 @@ def how_done(problem: Problem, write: Write, chosen: Set[str]) -> str:
     if most is None:
         return "atomic"
     parts = [part for view in chosen for part in problem.upkeep.get((write.name, view), ())]
-    direct = sum(part.most for part in parts)
+    size = largest_call(model, problem, write.name, chosen)
+    direct = size.entries + size.sums
     # What an index repeats is changed in the item that it is an index of.
     kept = max((part.most_following for part in parts if not part.entries), default=0.0)
     following = max(kept, sum(part.most_following for part in parts if part.entries))
-    if write.kind in ("create", "upsert") and direct > most:
+    if write.kind in ("create", "upsert") and size.entries > most:
         direct = 0.0  # refused when it is that large
     return "converges" if direct + following > most else "atomic"
 
@@ -40,13 +66,11 @@ def large_writes(model: Model, problem: Problem, chosen: Set[str]) -> Iterator[F
     most = problem.costs.atomic_most
     if most is None:
         return
-    sizes: dict[str, tuple[float, float]] = {}
+    sizes = {name: largest_call(model, problem, name, chosen) for name in model.writes}
     for name, write in model.writes.items():
-        parts = [part for view in chosen for part in problem.upkeep.get((name, view), ())]
-        sizes[name] = (sum(part.most for part in parts), sum(part.most_checks for part in parts))
         if write.kind in ("create", "upsert") and write.children:
-            yield from _told(f"writes.{name}", *sizes[name], most, "write the rows below it by calls of their own")
-            works = [part.work for part in parts]
+            yield from _told(f"writes.{name}", sizes[name], most, "write the rows below it by calls of their own")
+            works = [part.work for view in chosen for part in problem.upkeep.get((name, view), ())]
             size = sum((work.puts + work.patches + work.moves + work.adds) * work.entry_bytes for work in works)
             if problem.costs.atomic_bytes is not None and size > problem.costs.atomic_bytes:
                 yield Finding(
@@ -58,12 +82,17 @@ def large_writes(model: Model, problem: Problem, chosen: Set[str]) -> Iterator[F
                     {"bytes": size},
                 )
     for name, transaction in model.transactions.items():
-        entries = sum(sizes[part.write][0] * part.most for part in transaction.parts)
-        checks = sum(sizes[part.write][1] * part.most for part in transaction.parts)
-        yield from _told(f"transactions.{name}", entries, checks, most, "write less together")
+        parts = [(sizes[part.write], part.most) for part in transaction.parts]
+        whole = Size(
+            sum(size.entries * times for size, times in parts),
+            sum(size.sums * times for size, times in parts),
+            sum(size.checks * times for size, times in parts),
+        )
+        yield from _told(f"transactions.{name}", whole, most, "write less together")
 
 
-def _told(path: str, entries: float, checks: float, most: int, instead: str) -> Iterator[Finding]:
+def _told(path: str, size: Size, most: int, instead: str) -> Iterator[Finding]:
+    entries, checks = size.entries, size.checks
     if isinf(entries):
         yield Finding(
             "warning",
@@ -77,6 +106,15 @@ def _told(path: str, entries: float, checks: float, most: int, instead: str) -> 
             path,
             f"its largest call writes {entries:.0f} entries, and one of more than {most} is refused",
             f"lower the 'max' of the rows that it writes, or {instead}",
+        )
+    elif entries + size.sums > most:
+        copies = f", which copy from {checks:.0f} rows," if entries + checks >= most else ""
+        sums = "any number of sums" if isinf(size.sums) else f"{size.sums:.0f} sums"
+        yield Finding(
+            "note",
+            path,
+            f"its largest calls write {entries:.0f} entries{copies} and add to {sums}, too many for one request: the "
+            f"sums follow it{', and what was copied is compared behind it' if copies else ''}",
         )
     elif entries + checks > most:
         yield Finding(

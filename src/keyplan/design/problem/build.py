@@ -32,6 +32,7 @@ from keyplan.engines.work import Cost, CostModel, Couplings, LinearRow, ViewFact
 from keyplan.model.model import Model
 from keyplan.model.pattern import Pattern
 from keyplan.model.write import Write
+from keyplan.plan.late_sums import may_come_late
 from keyplan.plan.view import View
 
 CLUTTER = 1e-4
@@ -235,21 +236,28 @@ def _together(
     upkeep: Mapping[tuple[str, str], list[Upkeep]],
     required: list[tuple[str, list[str]]],
 ) -> Couplings:
-    """The engine's rows, and one per write: what it touches directly has to fit into one atomic request.
+    """The engine's rows, and those of each write: what it touches directly has to fit into one atomic request.
 
     A write whose homes and guards alone do not fit (children without a `max`) is left out: it is refused at the call
-    that is too large.
+    that is too large. Sums that may come late need not fit beside the rows of the largest call, only beside those of
+    the usual one; an intent says then what they come to.
     """
     if costs.atomic_entries is None:
         return couplings
     rows = list(couplings.rows)
+    late = {name for name, view in views.items() if may_come_late(model, view)}
     for write in model.writes:
-        weights = {name: sum(part.most for part in upkeep[(write, name)]) for name in views if (write, name) in upkeep}
+        parts = {name: upkeep[(write, name)] for name in views if (write, name) in upkeep}
+        weights = {name: sum(part.most for part in some) for name, some in parts.items() if name not in late}
         weights = {name: weight for name, weight in weights.items() if weight}
         least = sum(min((weights.get(name, 0.0) for name in names), default=0.0) for _, names in required)
         if least > costs.atomic_entries or inf in weights.values():
             continue
-        rows.append(LinearRow(weights, high=float(costs.atomic_entries)))
+        usual = {name: sum(part.entries for part in some) for name, some in parts.items()}
+        counts = any(usual[name] for name in late & usual.keys())
+        if counts:
+            rows.append(LinearRow(usual, high=float(costs.atomic_entries)))
+        rows.append(LinearRow(weights, high=float(costs.atomic_entries - counts)))
     return Couplings(couplings.variables, rows)
 
 

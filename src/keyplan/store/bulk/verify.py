@@ -115,6 +115,7 @@ def fill(
     What writers left behind is finished when all that they would change is there."""
     work = Verifier(core, True, progress, frozenset(views))
     work.fresh = set(fresh)
+    yield from core.writer.intents.sums.forget(views)
     yield from work.passes(stages(core, views))
     yield from core.writer.intents.finish_all(core.clock(), waits=False)
 

@@ -83,6 +83,9 @@ class Batch:
     ghosts: dict[Name, Ghost] = field(default_factory=dict)
     """Rows that are not there, and what is computed for them all the same: copied, or changed, without a row that could
     be tested to be as it was read."""
+    lagging: list[Name] = field(default_factory=list)
+    """Rows behind references of rows that had no entry by what these say now, and are not to follow them any more. An
+    entry may be left by what they said before, which whoever changed them would no longer find."""
     leaving: dict[Name, Ghost] = field(default_factory=dict)
     """Rows that go with this, of which what is computed is copied on. Where writes cannot go on, an intent stands for
     each, and looks again."""
@@ -111,6 +114,7 @@ class Work:
     sources: dict[Entry, Source] = field(default_factory=dict)
     unchecked: list[Name] = field(default_factory=list)
     ghosts: dict[Name, Ghost] = field(default_factory=dict)
+    lagging: dict[Name, None] = field(default_factory=dict)
     leaving: dict[Name, Ghost] = field(default_factory=dict)
 
     def check_sources(

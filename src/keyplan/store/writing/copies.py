@@ -57,7 +57,9 @@ class Copies:
         earlier attempt may have left."""
         most = self.intents.most
         assert most is not None
-        left = [edit for edit in batch.edits if edit.do == "check" and _entry(edit) in batch.sources]
+        # What a row pointed at before, and had no entry by, has to stay so: afterwards nobody could tell.
+        copied_from = {entry for entry, (*name, _) in batch.sources.items() if tuple(name) not in batch.lagging}
+        left = [edit for edit in batch.edits if edit.do == "check" and _entry(edit) in copied_from]
         if not left or len(batch.edits) - len(left) + others + 1 > most:
             return None
         dropped = {_entry(edit) for edit in left}

@@ -15,8 +15,8 @@ who is late fails its check once the row has changed again, which it cannot befo
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -33,9 +33,27 @@ from keyplan.store.writing.ghosts import Ghosts, Hold
 from keyplan.store.writing.mutate import Mutator
 from keyplan.store.writing.places import Kept
 from keyplan.store.writing.rows import Key, Row, World
+from keyplan.store.writing.sums import Owed, Sums
 from keyplan.store.writing.too_many import too_many
 
 ATTEMPTS = 20
+Left = RowChange | Copied | Owed | Hold
+"""What an intent stands for."""
+
+
+@dataclass
+class Lightened:
+    """A batch without what can be done behind its request."""
+
+    batch: Batch
+    intents: list[Edit]
+    """What is recorded along with it."""
+    copied: Copied | None = None
+    """What it copies, to be compared behind it."""
+    owes: bool = False
+    """Whether its sums are added behind it."""
+    pending: list[RowChange] = field(default_factory=list)
+    """The rows that others follow later."""
 
 
 class Intents:
@@ -47,6 +65,7 @@ class Intents:
         self.codec = codec
         self.most = codec.atomic_edits
         self.copies = Copies(self)
+        self.sums = Sums(self)
         self.ghosts = Ghosts(self)
         kept = self.most is not None or (not codec.goes_on and any(mutator.places.copied.values()))
         self.reader = codec.reader(Search(INTENTS, takes=("row", "text"))) if kept else None
@@ -78,7 +97,16 @@ class Intents:
                 continue  # it is held, so that nobody else's is there
             if change.old is None and (followed or self.mutator.places.may_return(change.entity)):
                 edits.append(Edit(INTENTS, "check", (self.name(change),), expect="absent"))
-        return edits, late
+        return [*edits, *self.not_lagging(batch, edits)], late
+
+    def not_lagging(self, batch: Batch, others: Iterable[Edit]) -> list[Edit]:
+        """Checks that nobody has entries to take away that a batch would have to take away otherwise; of `others`, each
+        says so already for the row that it names."""
+        if self.codec.goes_on:
+            return []
+        said = {edit.key for edit in others}
+        names = [(self.named(*name),) for name in batch.lagging if name not in batch.ghosts]
+        return [Edit(INTENTS, "check", name, expect="absent") for name in dict.fromkeys(names) if name not in said]
 
     def name(self, change: RowChange) -> str:
         return self.named(change.entity, change.key)
@@ -128,28 +156,56 @@ class Intents:
 
     # beginning
 
-    def split(self, batch: Batch, now: datetime, label: str) -> Proc[tuple[Batch, list[Edit], list[RowChange]]]:
-        """The rows themselves, the intents to be recorded with them, and the rows that others follow later."""
+    def lightened(self, batch: Batch, others: int, label: str, noted_as: str) -> Lightened | None:
+        """A batch that is too large for a request in which `others` go along, without checks of what it copies, without
+        its sums, or without both; None if that is not enough. `noted_as` is the name of an intent of its copies that
+        an earlier attempt may have left."""
+        unchecked = self.copies.unchecked(batch, others, label, noted_as)
+        if unchecked is not None:
+            fewer, noted, copied = unchecked
+            return Lightened(fewer, [noted], copied)
+        left_out = self.sums.left_out(batch, label)
+        if left_out is None:
+            return None
+        fewer, owing = left_out
+        if self.fits(fewer, others + 1):
+            return Lightened(fewer, [owing], owes=True)
+        unchecked = self.copies.unchecked(fewer, others + 1, label, noted_as)
+        if unchecked is None:
+            return None
+        fewest, noted, copied = unchecked
+        return Lightened(fewest, [owing, noted], copied, owes=True)
+
+    def fits(self, batch: Batch, others: int) -> bool:
+        """Whether the engine can do a batch at once, with so many others."""
+        return self.most is None or len(batch.edits) + others <= self.most
+
+    def split(self, batch: Batch, now: datetime, label: str) -> Proc[Lightened]:
+        """The rows themselves, without those that follow them."""
         assert self.most is not None
         direct = [change for change in batch.changes if not change.follows and not change.derived]
         alone = yield from self.mutator.batch(direct, now, followers=False)
         watched, ghosts = self.watched(alone), [change for change in alone.changes if change.ghost]
-        others = len(watched) + len(alone.ghosts)
-        if not (watched or ghosts) or len(alone.edits) + others > self.most:
-            raise too_many(self.mutator.places, alone, others, len(batch.edits), self.most, label)
         intents = [self.record(change) for change in watched if (change.entity, change.key) not in alone.ghosts]
+        intents += self.not_lagging(alone, intents)
+        others = len(intents) + len(alone.ghosts)
+        light: Lightened | None = Lightened(alone, [])
+        if not self.fits(alone, others):
+            light = self.lightened(alone, others, label, "")
+        if light is None or not (watched or ghosts):
+            raise too_many(self.mutator.places, alone, others, len(batch.edits), self.most, label)
         held = yield from self.ghosts.hold(alone, now, followed=False)
         for change in (*watched, *ghosts):
             held = self.ghosts.turned(held, change)
-        return alone, [*intents, *held], [*watched, *ghosts]
+        return replace(light, intents=[*light.intents, *intents, *held], pending=[*watched, *ghosts])
 
     # finishing
 
-    def pending(self) -> Proc[list[RowChange | Copied | Hold]]:
+    def pending(self) -> Proc[list[Left]]:
         """The intents that somebody left behind."""
         if self.reader is None:
             return []
-        found: list[RowChange | Copied | Hold] = []
+        found: list[Left] = []
         asks = self.reader.ask([Span(())], None, strong=True)
         while asks:
             replies = yield [ask.request for ask in asks]
@@ -164,11 +220,13 @@ class Intents:
             asks = more
         return found
 
-    def read(self, name: str, text: str) -> RowChange | Copied | Hold:
+    def read(self, name: str, text: str) -> Left:
         """The change that an intent stands for; of an entity that another design has had here, nothing but its name."""
         data = json.loads(text)
         if "held" in data:
             return Hold(name, text)
+        if "sums" in data:
+            return self.sums.read(name, text)
         if "rows" in data:
             return self.copies.read(data)
         entity = data["entity"]
@@ -188,9 +246,18 @@ class Intents:
             if isinstance(one, Hold):
                 if not waits or self.ghosts.is_left(one):
                     yield from self.ghosts.forget(one)
+            elif isinstance(one, Owed):
+                yield from self.sums.pay(one)
             else:
                 yield from self.copies.confirm(one, now) if isinstance(one, Copied) else self.finish(one, now)
         return len(left)
+
+    def make_up(self, light: Lightened, now: datetime) -> Proc[None]:
+        """Does what was left out of a request, but for rows that follow."""
+        if light.copied is not None:
+            yield from self.copies.confirm(light.copied, now)
+        if light.owes:
+            yield from self.sums.pay_all()
 
     def finish(self, change: RowChange, now: datetime, done: Collection[tuple[str, Key]] = ()) -> Proc[None]:
         """Brings everything that copies from a row up to date, but for rows that are `done`, and forgets the intent."""
@@ -208,6 +275,10 @@ class Intents:
             current = yield from self.still_there(change)
             if not current:
                 return  # somebody else has finished it
+            if change.new is None:
+                # One that is created looks for no intent, if nobody is known to copy from it: it may be there again.
+                rows = yield from self.mutator.reader.by_key([(change.entity, change.key)], now)
+                change = replace(change, new=rows[change.entity, change.key])
             yield Pause(0.02)
         raise ConflictError(f"{change.label}: rows that copy from it keep changing; `verify` finishes it later")
 

@@ -137,7 +137,10 @@ class Mutator(Followers):
         edits = yield from self.groups.extended(edits)
         homes = {edit.row: number for number, edit in enumerate(edits) if edit.returning}
         unchecked = list(dict.fromkeys(work.unchecked))
-        return Batch(edits, changes, homes, derived.doubtful, work.sources, unchecked, work.ghosts, work.leaving)
+        lagging = list(work.lagging)
+        return Batch(
+            edits, changes, homes, derived.doubtful, work.sources, unchecked, work.ghosts, lagging, work.leaving
+        )
 
     def derived(self, changes: list[RowChange], now: datetime) -> Proc[Derived]:
         """What follows for computed columns that homes hold."""
@@ -233,6 +236,8 @@ class Mutator(Followers):
         new = self.row_for(work, place, change, True, needed)
         before = place.keys(old) if old is not None else []
         after = place.keys(new) if new is not None else []
+        if place.lags and not before and change.old is not None and not change.follows:
+            self.note_lag(work, change, place)
         edits: list[Edit] = []
         for key in before:
             if key not in after:
@@ -259,6 +264,18 @@ class Mutator(Followers):
                     work.check_sources(self.places, copies, change.entity, row, side, number)
         for edit in edits:
             work.edits.append(self.guarded(edit, change, place, tests, work.world.now))
+
+    def note_lag(self, work: Work, change: RowChange, place: Place) -> None:
+        """Notes the rows by which a row that goes, or is pointed elsewhere, has no entry at a place."""
+        assert change.old is not None
+        for path in place.copies:
+            if not any(str(path) in part.paths for part in place.key.parts):
+                continue
+            if change.new is None or work.world.is_touched(change.entity, change.old, change.new, path):
+                for depth in range(1, len(path.roles) + 1):
+                    found = work.world.behind(change.entity, change.old, path.roles[:depth], False)
+                    if found is not None:
+                        work.lagging[found] = None
 
     def touched(self, work: Work, place: Place, change: RowChange) -> tuple[Path, ...]:
         """The copies that come from elsewhere from now on, or are others: these are written whatever an entry holds.

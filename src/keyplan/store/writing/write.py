@@ -28,9 +28,8 @@ from keyplan.store.reading.execute import ROOT, Executor, Runner
 from keyplan.store.reading.filter import Call, Filter, compile_filter
 from keyplan.store.writing.afterwards import Afterwards
 from keyplan.store.writing.changes import Batch, ChangedMeanwhileError, RowChange
-from keyplan.store.writing.copies import Copied
 from keyplan.store.writing.guards import expired_owners, may_have_gone
-from keyplan.store.writing.intents import Intents
+from keyplan.store.writing.intents import Intents, Lightened
 from keyplan.store.writing.jobs import Change, Delete, Job, Put, Update, Written, key_values
 from keyplan.store.writing.mutate import Mutator
 from keyplan.store.writing.row_changes import Reading, RowChanges
@@ -268,13 +267,13 @@ class Writer:
                 if lost:  # it was done, and what follows it may not be
                     yield from self.intents.finish_all(now)
                 return {(change.entity, change.key): change.new or change.old for change in changes}
-            pending: list[RowChange] = []
-            copied: Copied | None = None
+            light: Lightened | None = None
             if self.is_unknown(batch):
                 reading, attempt = "returned", attempt - 1
                 continue
             intents, late = self.intents.announced(batch)
-            too_much = self.is_too_much(batch, len(intents) + self.held(batch))
+            others = len(intents) + self.held(batch)
+            too_much = not self.intents.fits(batch, others)
             if too_much:
                 if all(change.new is None for change in batch.changes if not (change.follows or change.derived)):
                     gone = yield from self.delete_some(batch, now, wait=waited < WAITS)
@@ -286,14 +285,14 @@ class Writer:
                         yield Pause(random.random() * min(0.2, 0.002 * 2**attempt))
                         waited += 1
                         continue
-                others = len(intents) + self.held(batch)
-                unchecked = self.intents.copies.unchecked(batch, others, jobs[0].label, noted_as)
-                if unchecked is not None:
-                    batch, noted, copied = unchecked
-                    intents, noted_as, too_much = [*intents, noted], copied.name, False
+                light = self.intents.lightened(batch, others, jobs[0].label, noted_as)
+                if light is not None:
+                    batch, intents = light.batch, [*intents, *light.intents]
+                    noted_as = light.copied.name if light.copied is not None else noted_as
             try:
-                if too_much:
-                    batch, intents, pending = yield from self.intents.split(batch, now, jobs[0].label)
+                if too_much and light is None:
+                    light = yield from self.intents.split(batch, now, jobs[0].label)
+                    batch, intents = light.batch, light.intents
                 else:
                     intents = [*intents, *(yield from self.intents.ghosts.hold(batch, now))]
             except ChangedMeanwhileError:
@@ -314,6 +313,7 @@ class Writer:
                 trace.append(traced(batch, inside))
             if not isinstance(reply, Exception):
                 rows = self.outcome(batch, self.codec.wrote(request, reply))
+                pending = light.pending if light is not None else ()
                 for change in pending:
                     yield from self.intents.finish(change, now)
                 done = {(change.entity, change.key) for change in batch.changes}
@@ -322,8 +322,8 @@ class Writer:
                 is_late = not self.codec.goes_on
                 if not pending and is_late:
                     yield from self.afterwards.catch_up(batch, now, late)
-                if copied is not None:
-                    yield from self.intents.copies.confirm(copied, now)
+                if light is not None:
+                    yield from self.intents.make_up(light, now)
                 if is_late:
                     yield from self.afterwards.look_again(batch, now)
                     yield from self.afterwards.notice(batch, now)
@@ -453,11 +453,6 @@ class Writer:
             return ConflictError(f"{_before(change)}{change.entity} '{named_key}' exists already; give another key")
         return ConflictError(f"{_before(change)}{reply}")  # the engine knows which of its indexes refused
 
-    def is_too_much(self, batch: Batch, others: int) -> bool:
-        """Whether the engine cannot do so many edits at once, with so many others."""
-        most = self.codec.atomic_edits
-        return most is not None and len(batch.edits) + others > most
-
     def held(self, batch: Batch) -> int:
         """How many edits go along with those of a batch to let ghosts go."""
         return 0 if self.codec.goes_on else len(batch.ghosts)
@@ -474,10 +469,11 @@ class Writer:
         size, gone = most // 2, "none"
         while below and size:
             part = yield from self.mutator.batch(below[-size:], now)
-            if self.is_too_much(part, self.held(part)):
+            checks = self.intents.not_lagging(part, ())
+            if not self.intents.fits(part, len(checks) + self.held(part)):
                 size //= 2
                 continue
-            edits = part.edits if wait else self.without_waiting(part, part.edits)
+            edits = [*(part.edits if wait else self.without_waiting(part, part.edits)), *checks]
             try:
                 held = yield from self.intents.ghosts.hold(part, now)
             except ChangedMeanwhileError:
