@@ -96,7 +96,7 @@ def cost_table(problem: Problem) -> Table:
     total += _couplings(problem, has, len(choices))
     prices: dict[int, Table] = {}
     for root in problem.roots:
-        price = _price(root.goal, has, prices, len(choices)) * root.rate * per_second
+        price = _price(problem, root.goal, has, prices, len(choices)) * root.rate * per_second
         total += price if root.always else numpy.where(_any(has, root.demanded_by, len(choices)), price, 0.0)
     if problem.costs.transactional:
         total += _premiums(problem, has, len(choices))
@@ -118,7 +118,7 @@ def _fixed(problem: Problem, name: str) -> float:
     return cost
 
 
-def _price(goal: Goal, has: dict[str, Table], prices: dict[int, Table], many: int) -> Table:
+def _price(problem: Problem, goal: Goal, has: dict[str, Table], prices: dict[int, Table], many: int) -> Table:
     """The price of one goal under every choice."""
     if goal.number in prices:
         found = prices[goal.number]
@@ -127,9 +127,9 @@ def _price(goal: Goal, has: dict[str, Table], prices: dict[int, Table], many: in
     prices[goal.number] = None
     best = numpy.full(many, INFEASIBLE)
     for option in goal.options:
-        cost = numpy.full(many, option.cost.cost)
+        cost = numpy.full(many, option.cost.cost + option.waits * problem.wait_cost)
         for sub in option.subs:
-            cost = cost + _price(sub.goal, has, prices, many)
+            cost = cost + _price(problem, sub.goal, has, prices, many)
         for name in option.takes:
             cost = numpy.where(has[name], cost, INFEASIBLE)
         best = numpy.minimum(best, cost)

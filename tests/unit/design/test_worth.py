@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from keyplan.design import design
+from keyplan.design.problem import worth
 from keyplan.engines import get_engine
 from keyplan.model.load import load_model, parse_model
 
@@ -46,3 +49,45 @@ writes:
 """)
     found = design(model, get_engine("dynamodb"))
     assert sum(one.kind == "gsi" for one in found.structures) == 2
+
+
+SEATS = """
+keyplan: 1
+name: seats
+entities:
+  User: { count: 1M, fields: { username: "string(12), key", avatar: string(40) } }
+  Seat:
+    count: 100M
+    key: [hall, number]
+    fields:
+      hall: string(12), distinct 1M
+      number: int
+      user: User, as seats
+      taken_at: timestamp, now
+      kills: int, default 0
+      note: string(60)
+patterns:
+  seats: { find: Seat, where: "hall = :hall", page: 50, rate: 100/s }
+  seats_of_user: { find: Seat, where: "user = :user", order: taken_at desc, limit: 5, rate: RATE }
+  user: { find: User, where: "username = :u", rate: 100/s }
+writes:
+  take: { create: Seat, rate: 50/s }
+  score: { update: Seat, add: { kills: ":n" }, where: "hall = :hall and number = :number", rate: 50/s }
+"""
+
+
+@pytest.mark.parametrize(("rate", "trips"), [("50/s", 2), ("101/s", 1)])
+def test_a_further_round_trip_has_to_save_a_share_of_the_whole(rate: str, trips: int) -> None:
+    """An index of keys alone spares what `score` would write there, and takes a second request for the rows: at 50
+    calls a second that saves a tenth of the whole, at 101 some four dollars in a thousand."""
+    found = design(parse_model(SEATS.replace("RATE", rate)), get_engine("dynamodb"))
+    assert found.plans["seats_of_user"].figures.trips == trips
+
+
+def test_waiting_is_not_billed(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, engine = parse_model(SEATS.replace("RATE", "50/s")), get_engine("dynamodb")
+    found = design(model, engine).objective
+    monkeypatch.setattr(worth, "WAIT_WORTH", 0.0)
+    without = design(model, engine).objective
+    assert found.value - found.carrying == pytest.approx(without.value - without.carrying)
+    assert found.carrying > without.carrying

@@ -128,7 +128,7 @@ def test_every_view_ends_true(extras: str, kills: float, monkeypatch: pytest.Mon
         store.settle()
         found = store.verify()
         assert found.ok, (seed, found.problems)
-    assert sum(late) >= ORDERS or not design.counters
+    assert sum(late) >= ORDERS // 3 or not design.counters
 
 
 @pytest.mark.parametrize(("extras", "seed"), [("copies", 7), ("copies", 31), ("copies of what is missing", 1001)])

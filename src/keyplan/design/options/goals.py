@@ -72,6 +72,9 @@ class Option:
     beside: str = ""
     """search: the further view that has to be there, whose documents the view leads to and brings children along."""
 
+    waits: float = 0.0
+    """Of a pattern: how often a call has to wait once more, because something is asked for behind this."""
+
     takes: frozenset[str] = field(init=False, repr=False)
     """The views that have to be there for it."""
 
@@ -80,6 +83,13 @@ class Option:
             self.takes = frozenset()
         else:
             self.takes = frozenset((self.view.name, self.beside) if self.beside else (self.view.name,))
+
+    def further_trips(self) -> float:
+        """How often it takes another round trip than its own, or than those that come at the same time."""
+        late = [sub.chance for sub in self.subs if not sub.early]
+        if self.kind == "drive":
+            return 1.0
+        return max(late, default=0.0) if self.kind in ("search", "intersect", "windows") else 0.0
 
 
 @dataclass
@@ -97,6 +107,19 @@ class Goal:
     def foremost(self) -> list[str]:
         """The reasons that tell most: that there is no scan is said of every goal, and only where nothing else is."""
         return [text for text in self.rejections if "scan" not in text][:2] or self.rejections[:1]
+
+
+def note_waiting(goal: Goal) -> None:
+    """Has the options of a goal, and of all below it, say how often they make a caller wait."""
+    seen: set[int] = set()
+    stack = [goal]
+    while stack:
+        here = stack.pop()
+        if here.number not in seen:
+            seen.add(here.number)
+            for option in here.options:
+                option.waits = option.further_trips()
+                stack.extend(sub.goal for sub in option.subs)
 
 
 def coarse(milliseconds: float) -> float:

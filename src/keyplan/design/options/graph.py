@@ -17,7 +17,17 @@ from keyplan.design.needs.apart import told_apart
 from keyplan.design.needs.computed import refusals
 from keyplan.design.needs.need import Need, believed, driven, extreme_row, intersected, present_then_missing, rows_found
 from keyplan.design.options.extras import Extra
-from keyplan.design.options.goals import NO_LIMIT_MS, Goal, Heat, Option, Sub, coarse, goal_p99, slowest_p99
+from keyplan.design.options.goals import (
+    NO_LIMIT_MS,
+    Goal,
+    Heat,
+    Option,
+    Sub,
+    coarse,
+    goal_p99,
+    note_waiting,
+    slowest_p99,
+)
 from keyplan.design.options.walks import Walk, keeps_buckets_apart, match_directory, named_buckets, walks
 from keyplan.design.options.ways import Way, Ways, at_once
 from keyplan.design.statistics.derived import Statistics
@@ -81,10 +91,12 @@ class Options:
         heat: Heat | None = None,
         barred: Set[str] = frozenset(),
         times: float = 1.0,
+        *,
+        called: bool = False,
     ) -> Goal:
-        """The goal of a pattern or of a write's lookup, with everything below it, for so many keys at once; it does not
-        begin at `barred` views, where it is too hot together with others."""
-        key = (need, budget_ms, heat, frozenset(barred), times)
+        """The goal of a pattern, which is `called`, or of a write's lookup, with everything below it, for so many keys
+        at once; it does not begin at `barred` views, where it is too hot together with others."""
+        key = (need, budget_ms, heat, frozenset(barred), times, called)
         # Each root has a goal of its own, because each pays for it, though two patterns may ask the very same.
         here, before = self._roots.setdefault(key, []), self._roots_before.get(key, [])
         if len(here) < len(before) and before[len(here)][1] <= self._same_entities:
@@ -95,6 +107,8 @@ class Options:
         self._barred = barred
         self._entities = set()
         goal = self._goal(believed(self.statistics, need), times, budget_ms or NO_LIMIT_MS, 0)
+        if called:
+            note_waiting(goal)
         here.append((goal, frozenset(self._entities)))
         return goal
 

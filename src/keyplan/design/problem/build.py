@@ -22,7 +22,7 @@ from keyplan.design.problem.beside import apart_rows
 from keyplan.design.problem.definition import CARRY, Calls, Problem, Root
 from keyplan.design.problem.fitting import add_given, called_alike, fitted_views, heat_of
 from keyplan.design.problem.heat import NOTHING_HOT, Together
-from keyplan.design.problem.worth import at_least_worth, copies_of_rows, is_covering, least_cost
+from keyplan.design.problem.worth import at_least_worth, copies_of_rows, is_covering, least_cost, waiting_cost
 from keyplan.design.statistics.derived import Statistics
 from keyplan.design.statistics.together import is_read_to_return, shares_in_transactions
 from keyplan.design.upkeep.effects import Carry, Upkeep
@@ -204,6 +204,7 @@ def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None 
         _together(costs, couplings, model, views, upkeep, required),
         calls,
         _carrying(model, kinds, costs, views, ground.facts, least),
+        waiting_cost(costs, roots, least),
     )
     whole = {name: ground.options.root(whole_row(model, name), None) for name in model.entities}
     return Built(problem, ground, whole, couplings, bool(apart), scans)
@@ -323,7 +324,7 @@ def _roots(
             goals = _rank_goals(model, options, pattern, heat)
         else:
             need = need_of_pattern(model, pattern)
-            goals = [("pattern", options.root(need, pattern.p99_ms, heat, barred.get(name, frozenset())))]
+            goals = [("pattern", options.root(need, pattern.p99_ms, heat, barred.get(name, frozenset()), called=True))]
         large = forms.refused.get(pattern.entity)
         usual = [f"{NO_VIEW}; of one of '{pattern.entity}', {large}"] if large else [NO_VIEW]
         missing = [reason for _, goal in goals if not goal.options for reason in goal.rejections or usual]
@@ -347,13 +348,13 @@ def _roots(
 def _rank_goals(model: Model, options: Options, pattern: Pattern, heat: Heat | None) -> list[tuple[str, Goal]]:
     """The rows among which is ranked and the row itself, which is read first: both share the time that there is."""
     need, target_need = need_of_pattern(model, pattern), rank_target_need(model, pattern)
-    target = options.root(target_need, pattern.p99_ms)
+    target = options.root(target_need, pattern.p99_ms, called=True)
     if pattern.p99_ms is None or not target.options:
-        return [("pattern", options.root(need, pattern.p99_ms, heat)), ("target", target)]
+        return [("pattern", options.root(need, pattern.p99_ms, heat, called=True)), ("target", target)]
     least = goal_p99(target) * 1.1
     for share in (max(least, pattern.p99_ms / 2), least):
-        target = options.root(target_need, share)
-        rows = options.root(need, max(pattern.p99_ms - share, 1e-3), heat)
+        target = options.root(target_need, share, called=True)
+        rows = options.root(need, max(pattern.p99_ms - share, 1e-3), heat, called=True)
         if rows.options:
             break
     return [("pattern", rows), ("target", target)]

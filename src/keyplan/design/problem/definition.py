@@ -59,6 +59,8 @@ class Problem:
     """Per write: how it is called."""
     carrying: Mapping[str, float] = field(default_factory=dict)
     """A small cost per view, so that nothing useless is kept and ties are broken for keys that people expect."""
+    wait_cost: float = 0.0
+    """What a further round trip is thought to cost the caller of a pattern, in what a call costs."""
     _fixed: dict[str, float] = field(default_factory=dict, init=False, repr=False)
     _touches: dict[str, dict[str, Touched]] = field(default_factory=dict, init=False, repr=False)
 
@@ -67,6 +69,10 @@ class Problem:
         found = replace(self, couplings=couplings)
         found._fixed, found._touches = self._fixed, self._touches
         return found
+
+    def option_cost(self, option: Option) -> float:
+        """What an option costs by itself, with what waiting for it is thought to cost."""
+        return option.cost.cost + option.waits * self.wait_cost
 
     def fixed_cost(self, name: str) -> float:
         """What a chosen view costs by itself: storage and its part of every write, without transactions."""
@@ -211,7 +217,7 @@ def coupling_cost(couplings: Couplings, chosen: set[str]) -> float:
     return sum(couplings.variables[name][0] * amount for name, amount in least.items())
 
 
-def _price(goal: Goal, chosen: Set[str], best: dict[int, float], choice: dict[int, Option]) -> float:
+def _price(problem: Problem, goal: Goal, chosen: Set[str], best: dict[int, float], choice: dict[int, Option]) -> float:
     """The price of a goal, which with those of all below it is noted in `best`, and the options in `choice`."""
     known = best.get(goal.number)
     if known is not None:
@@ -221,9 +227,9 @@ def _price(goal: Goal, chosen: Set[str], best: dict[int, float], choice: dict[in
     for option in goal.options:
         if not option.takes <= chosen:
             continue
-        cost = option.cost.cost
+        cost = problem.option_cost(option)
         for sub in option.subs:
-            cost += _price(sub.goal, chosen, best, choice)
+            cost += _price(problem, sub.goal, chosen, best, choice)
             if cost == INFEASIBLE:
                 break
         if cost < lowest - 1e-15 * max(1.0, abs(lowest) if lowest != INFEASIBLE else 1.0):
@@ -250,7 +256,7 @@ def evaluate(problem: Problem, chosen: set[str], known: Mapping[int, float] = Ma
     for root in problem.roots:
         if not root.applies(chosen):
             continue
-        cost = _price(root.goal, chosen, best, choice)
+        cost = _price(problem, root.goal, chosen, best, choice)
         if cost == INFEASIBLE:
             unserved.append(root.name)
         share = cost * root.rate * problem.costs.per_second
@@ -296,5 +302,22 @@ def _views_of(goal: Goal, found: Evaluation, used: dict[int, frozenset[str]]) ->
 
 
 def carried(problem: Problem, chosen: set[str]) -> float:
-    """The part of a choice's value that structures are thought to cost by being there, which nobody is billed for."""
-    return sum(problem.carrying.get(name, 0.0) for name in sorted(chosen)) + coupling_cost(problem.couplings, chosen)
+    """The part of a choice's value that structures are thought to cost by being there, and waiting, which nobody is
+    billed for."""
+    kept = sum(problem.carrying.get(name, 0.0) for name in sorted(chosen))
+    return kept + coupling_cost(problem.couplings, chosen) + _waited(problem, chosen)
+
+
+def _waited(problem: Problem, chosen: set[str]) -> float:
+    """What the further round trips of all calls of patterns are thought to cost."""
+    choice = evaluate(problem, chosen).choice
+    known: dict[int, float] = {}
+
+    def waits(goal: Goal) -> float:
+        if goal.number not in known:
+            option = choice.get(goal.number)
+            known[goal.number] = option.waits + sum(waits(sub.goal) for sub in option.subs) if option else 0.0
+        return known[goal.number]
+
+    calls = sum(root.rate * waits(root.goal) for root in problem.roots if root.applies(chosen))
+    return calls * problem.wait_cost * problem.costs.per_second

@@ -134,7 +134,9 @@ def _touches_no_more(new: Mapping[str, Touched], old: Mapping[str, Touched]) -> 
 def _serves(new: list[Option], old: Option) -> bool:
     below = [sub.goal.number for sub in old.subs]
     return any(
-        option.cost.cost <= old.cost.cost * SAME and _is_within([sub.goal.number for sub in option.subs], below)
+        option.cost.cost <= old.cost.cost * SAME
+        and option.waits <= old.waits
+        and _is_within([sub.goal.number for sub in option.subs], below)
         for option in new
     )
 

@@ -1,6 +1,7 @@
 """What structures are thought to cost by being there: a further index or copy has to save a share of the whole.
 
 People have to know each of them, watch it and wait for it; a design that is a few cents cheaper is not worth one more.
+Nor are a few cents worth it that callers wait for one request after the other, where one would do.
 """
 
 from __future__ import annotations
@@ -15,6 +16,11 @@ from keyplan.engines.work import CostModel, Couplings, LinearRow, ViewFacts
 from keyplan.model.model import Model
 from keyplan.plan.dangling import dangling_role
 from keyplan.plan.view import View
+
+WAIT_WORTH = 0.02
+"""The share of the whole that is to be saved if every call of every pattern takes one more round trip."""
+CALLED = ("pattern", "target")
+"""The roots that somebody waits for who has called a pattern."""
 
 
 def least_cost(
@@ -34,6 +40,12 @@ def least_cost(
         if write in rates:
             kept[name] += rates[write] * costs.per_second * sum(part.cost.cost for part in parts)
     return reads + sum(min((kept[name] for name in names), default=0.0) for _, names in required)
+
+
+def waiting_cost(costs: CostModel, roots: Sequence[Root], least: float) -> float:
+    """What a further round trip of a call is thought to cost: a share of the whole, if every call had one."""
+    calls = sum(root.rate for root in roots if root.kind in CALLED)
+    return WAIT_WORTH * least / (calls * costs.per_second) if calls else 0.0
 
 
 def at_least_worth(own: Couplings, least: float) -> dict[str, tuple[float, float, bool]]:

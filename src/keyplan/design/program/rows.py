@@ -66,12 +66,11 @@ def build(problem: Problem, dropped: Set[str] = frozenset()) -> Linear:
     """The program of a problem; the first variables are the views, in order. Those `dropped` are not to be chosen, and
     nothing else is said of them."""
     linear = Linear()
-    per_second = problem.costs.per_second
     for name in problem.views:
         linear.variable(name, problem.fixed_cost(name), 0.0 if name in dropped else 1.0, integer=True)
     columns: Columns = {}
     for root in problem.roots:
-        _add_goal(linear, columns, dropped, root.goal, root.rate, per_second, _times(root.goal))
+        _add_goal(problem, linear, columns, dropped, root.goal, root.rate, _times(root.goal))
         uses = {column: 1.0 for _, column in columns[root.goal.number]}
         if root.always:
             linear.row(uses, 1.0, 1.0)
@@ -97,12 +96,12 @@ def build(problem: Problem, dropped: Set[str] = frozenset()) -> Linear:
 
 
 def _add_goal(
+    problem: Problem,
     linear: Linear,
     columns: Columns,
     dropped: Set[str],
     goal: Goal,
     rate: float,
-    per_second: float,
     times: dict[int, float],
 ) -> None:
     """The options of a goal and of all below it, and that each wants its views."""
@@ -115,7 +114,8 @@ def _add_goal(
         takes = option.takes
         if not dropped.isdisjoint(takes):
             continue
-        column = linear.variable(f"y{goal.number}.{number}", option.cost.cost * rate * per_second, INF, whole=True)
+        cost = problem.option_cost(option) * rate * problem.costs.per_second
+        column = linear.variable(f"y{goal.number}.{number}", cost, INF, whole=True)
         here.append((option, column))
         options.append((frozenset(linear.columns[name] for name in takes), column))
         for name in sorted(takes):
@@ -128,7 +128,7 @@ def _add_goal(
         linear.row(row, high=0.0)
     for option, _ in here:
         for sub in option.subs:
-            _add_goal(linear, columns, dropped, sub.goal, rate, per_second, times)
+            _add_goal(problem, linear, columns, dropped, sub.goal, rate, times)
 
 
 def _bases(problem: Problem, linear: Linear, dropped: Set[str]) -> None:
