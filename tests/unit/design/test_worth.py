@@ -10,6 +10,7 @@ from keyplan.design import design
 from keyplan.design.problem import worth
 from keyplan.engines import get_engine
 from keyplan.model.load import load_model, parse_model
+from keyplan.plan.view import Embed, Part, View
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -91,3 +92,21 @@ def test_waiting_is_not_billed(monkeypatch: pytest.MonkeyPatch) -> None:
     without = design(model, engine).objective
     assert found.value - found.carrying == pytest.approx(without.value - without.carrying)
     assert found.carrying > without.carrying
+
+
+def test_rows_that_are_kept_inside_others_are_kept() -> None:
+    """A further view of items, which are in their orders' collections anyway, is a copy."""
+    model = parse_model("""
+keyplan: 1
+name: shop
+entities:
+  Order: { count: 1M, fields: { id: "uuid, key" } }
+  Item: { count: 3M, key: [order, line], fields: { order: "Order, as items, max 9", line: int, sku: string(8) } }
+""")
+    embed = Embed("items", "Item", (Part("line"),), ("order", "line", "sku"))
+    views = [
+        View("Order", "Order", "table", (Part("id"),), (), ("id",), embeds=(embed,)),
+        View("Item", "Item", "table", (Part("sku"),), (Part("order"), Part("line")), ("order", "line", "sku")),
+    ]
+    found = worth.copies_of_rows(model, get_engine("dynamodb").kinds, {view.name: view for view in views}, 1.0)
+    assert list(found.variables) == ["copies.Item"]

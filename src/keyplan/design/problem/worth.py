@@ -58,7 +58,8 @@ def at_least_worth(own: Couplings, least: float) -> dict[str, tuple[float, float
 
 
 def copies_of_rows(model: Model, kinds: Mapping[str, Kind], views: Mapping[str, View], cost: float) -> Couplings:
-    """Per entity, what each view with its rows that we keep ourselves costs beyond the first: more to keep true.
+    """Per entity, what each view with its rows that we keep ourselves, inside others or not, costs beyond the first: more
+    to keep true.
 
     One of rows that point at nothing is none: there are hardly any.
     """
@@ -68,7 +69,8 @@ def copies_of_rows(model: Model, kinds: Mapping[str, Kind], views: Mapping[str, 
     for name, view in views.items():
         own = not (kinds[view.kind].kept_by_engine or view.measures or view.unique)
         if own and dangling_role(model, view) is None:
-            kept.setdefault(view.entity, []).append(name)
+            for entity in dict.fromkeys((view.entity, *(embed.entity for _, embed in view.nested()))):
+                kept.setdefault(entity, []).append(name)
     for entity, names in kept.items():
         if len(names) > 1:
             variables[f"copies.{entity}"] = (cost, float(len(names)), True)
