@@ -13,10 +13,13 @@ from typing import Any
 import pytest
 
 import keyplan
-from keyplan.engines import get_engine, lease
-from keyplan.errors import DesignMismatchError
+from keyplan.engines import engine_for_url, get_engine, lease
+from keyplan.engines.base import Pause
+from keyplan.errors import ConflictError, DesignMismatchError
 from keyplan.model.load import parse_model
 from keyplan.model.model import Model
+from keyplan.plan.design import Design
+from keyplan.store.bulk import apply as applying
 from tests.conformance.test_changed_designs import MODEL, MORE, WRITES, cut_off
 from tests.engines.harness import Harness
 from tests.faults.test_cut_off_applies import NEWEST
@@ -177,6 +180,66 @@ def test_what_is_written_while_a_design_is_applied_shows_in_it_or_is_refused(har
         assert store.top(game=0)["n"] == 1000 + len(written)
         assert store.verify().ok
     assert "an 'apply' has not come to its end" in refused[0] or "open it again" in refused[0]
+
+
+class Attempt:
+    """An `apply` under way, which may be refused."""
+
+    def __init__(self, model: Model, design: Design, url: str) -> None:
+        engine = engine_for_url(url)
+        self._port = engine.connect(url, model, design)
+        self._proc = applying.apply(model, engine, design, progress=self._hear)
+        self._replies: Any = None
+        self.is_noticed = self.is_over = False
+
+    def _hear(self, told: str) -> None:
+        self.is_noticed = self.is_noticed or told.startswith("waiting")
+
+    def go_on(self, rounds: int | None = None) -> None:
+        """Sends so many rounds, as long as stores have not noticed; or all that there are."""
+        while not self.is_over and (rounds is None or (rounds > 0 and not self.is_noticed)):
+            rounds = None if rounds is None else rounds - 1
+            try:
+                round = self._proc.send(self._replies)
+            except (StopIteration, ConflictError):
+                self.is_over = True
+                self._port.close()
+            else:
+                self._replies = () if isinstance(round, Pause) else self._port.send(round)
+
+
+def is_written(store: Any, sid: int) -> bool:
+    try:
+        make(store, sid)
+    except DesignMismatchError:
+        return False
+    return True
+
+
+def test_a_first_row_that_is_written_at_any_moment_of_an_apply(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between any two of its rounds, until every store has had the time to notice."""
+    monkeypatch.setattr(lease, "TERM", 3600.0)
+    monkeypatch.setattr(lease, "GRACE", -3599.9)
+    before, after = models(harness)
+    designs = [keyplan.design(model, harness.name) for model in (before, after)]
+    for rounds in range(100):
+        url = harness.url()
+        keyplan.apply(before, url, design=designs[0])
+        with keyplan.open(before, url, design=designs[0]) as old:
+            attempt = Attempt(after, designs[1], url)
+            attempt.go_on(rounds)
+            is_late = attempt.is_noticed or attempt.is_over
+            written = not attempt.is_noticed and is_written(old, 1)
+            attempt.go_on()
+        keyplan.apply(after, url, design=designs[1])
+        with keyplan.open(after, url, design=designs[1]) as store:
+            assert store.top(game=0)["n"] == written, rounds
+            assert store.verify().ok, rounds
+        if is_late:
+            return
+    pytest.fail("an apply of more rounds than are tried")
 
 
 def test_nobody_is_waited_for_where_no_store_is_open(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 from keyplan.engines.base import UNFINISHED, Catalog, Change, Pause, Proc, Reply
 from keyplan.engines.dynamodb.capacity import capacities, is_provisioned
+from keyplan.engines.dynamodb.emptiness import StillEmpty, is_empty, moves_of_none
 from keyplan.engines.dynamodb.faults import MissingTableError, RefusedError
 from keyplan.engines.dynamodb.fence import NAME as FENCE
 from keyplan.engines.dynamodb.fence import Fence
@@ -55,7 +56,7 @@ def inspect(model: Model, design: Design) -> Proc[Catalog]:
     if _keys(table) != {"HASH": (PK, "S"), "RANGE": (SK, "S")}:
         return Catalog(found=found)
     every = yield from _rest(_partition(RECORD_TAG), _checked(record))
-    found["empty"] = yield from _is_empty()
+    found["empty"] = yield from is_empty()
     return _catalog(every, found)
 
 
@@ -109,23 +110,6 @@ def _partition(name: str) -> dict[str, Any]:
         "ExpressionAttributeValues": {":pk": {"S": name}},
         "ConsistentRead": True,
     }
-
-
-def _is_empty() -> Proc[bool]:
-    """Whether the table has no items but our record."""
-    body: dict[str, Any] = {
-        "FilterExpression": f"{PK} <> :pk",
-        "ExpressionAttributeValues": {":pk": {"S": RECORD_TAG}},
-        "ConsistentRead": True,
-        "Limit": 50,
-    }
-    while True:
-        (reply,) = yield [Request("Scan", dict(body))]
-        if _checked(reply)["Count"]:
-            return False
-        if "LastEvaluatedKey" not in reply:
-            return True
-        body["ExclusiveStartKey"] = reply["LastEvaluatedKey"]
 
 
 def _ttl(reply: Reply) -> str | None:
@@ -191,10 +175,12 @@ def changes(model: Model, design: Design, lock: str, upkeep: str, found: Catalog
     check_names(wanted, others)
     steps = [LeaveIndex(name) for name in there if name in others]
     fence = fence_of(lock, found)
-    if moved.any or (found.design_hash is not None and wanted.keys() - fitting - own):
+    rewritten = bool(found.found["empty"]) and moved.takes_away  # whoever writes the first row has to do it otherwise
+    if moved.any or rewritten or (found.design_hash is not None and wanted.keys() - fitting - own):
         stops_reads = moved.takes_away or bool(there.keys() & wanted.keys() - fitting)
         steps.append(Announce(lock, wanted, moved.meanwhile, found, fence, stops_reads=stops_reads))
         record.fence = fence
+        steps += [StillEmpty()] if found.found["empty"] else []
     mode = table.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
     if (mode == "PROVISIONED") != is_provisioned(design):
         steps.append(SetBilling(model, design, places, record.fence))
@@ -243,7 +229,7 @@ def _check(model: Model, places: Layout, wants: Sequence[Standing], found: Catal
         raise DesignMismatchError(f"items of the table expire by '{about['ttl']}', not by '{TTL}'; {_ELSEWHERE}")
     _check_local(places, about["table"])
     if about["empty"]:
-        return NOTHING
+        return moves_of_none(about["standing"], wants) if about.get("standing") else NOTHING
     if about.get("standing"):
         return moves(model, about["standing"], wants)
     if about["layout"] != signature(places) and about.get("rows") != signature(places, rows=True):
