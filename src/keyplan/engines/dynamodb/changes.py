@@ -307,7 +307,8 @@ def table_definition(model: Model, design: Design, places: Layout) -> dict[str, 
 
 
 def _tolerant(request: Request, *codes: str) -> Proc[None]:
-    """Sends a request; refusals that mean 'somebody has done it already' are fine."""
+    """Sends a request; refusals that mean 'somebody has done it already' are fine: also where we were that somebody,
+    and the reply was lost."""
     (reply,) = yield [request]
     if isinstance(reply, Exception) and not (isinstance(reply, RefusedError) and reply.code in codes):
         raise reply
@@ -353,7 +354,7 @@ class CreateTable(Change):
         self._body = table_definition(model, design, places)
 
     def run(self) -> Proc[None]:
-        yield from _tolerant(Request("CreateTable", self._body, repeatable=False), "ResourceInUseException")
+        yield from _tolerant(Request("CreateTable", self._body), "ResourceInUseException")
         yield from until_active()
 
 
@@ -432,7 +433,7 @@ class EnableExpiry(Change):
 
     def run(self) -> Proc[None]:
         body = {"TimeToLiveSpecification": {"Enabled": True, "AttributeName": TTL}}
-        yield from _tolerant(Request("UpdateTimeToLive", body, repeatable=False), "ValidationException")
+        yield from _tolerant(Request("UpdateTimeToLive", body), "ValidationException")
         (reply,) = yield [Request("DescribeTimeToLive", {})]
         if _ttl(_checked(reply)) != TTL:
             raise DesignMismatchError(f"dynamodb does not let items expire by '{TTL}' now; apply again in an hour")
