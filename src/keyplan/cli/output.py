@@ -256,6 +256,8 @@ def difference_text(found: Document) -> str:
     for what in ("added", "dropped"):
         lines += [f"  {what}: {_structure(one)}" for one in found[what]]
     lines += [f"  moved: {_structure(one['from'])}: {'; '.join(one['changes'])}" for one in found["moved"]]
+    lines += [f"  made otherwise: {', '.join(found['structures'])}"] if found["structures"] else []
+    lines += [f"  {one['name']}: {one['after']} instead of {one['before']}" for one in found["settings"]]
     for one in found["patterns"]:
         lines.append(f"  {one['name']} runs differently: {'; '.join(one['after'])}")
     lines += [f"  served now: {name}" for name in found["served"]]

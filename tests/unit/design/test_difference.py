@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from keyplan.design import design
@@ -41,6 +43,26 @@ def test_keeping_the_best_design_changes_nothing(name: str, engine: str) -> None
     said = difference(model, locked, kept)
     assert said["same"]
     assert [said["cost"][when] for when in ("before", "after")] == pytest.approx([billed(found)] * 2, rel=1e-6)
+
+
+def test_the_same_views_under_other_keys_and_paid_otherwise() -> None:
+    """`apply` would make the indexes anew and change the billing mode: that is not the same design."""
+    here = get_engine("dynamodb")
+    said: list[dict[str, object]] = [
+        {"billing": "on_demand"},
+        {"billing": "provisioned"},
+        {"billing": "on_demand", "multi_attribute_keys": True},
+    ]
+    model, *others = (replace(notes(topics=True), targets={"dynamodb": one}) for one in said)
+    locked, paid, several = (design(one, here) for one in (model, *others))
+    assert locked.views == paid.views == several.views
+    assert difference(model, locked, design(model, here))["same"]
+    told = difference(others[0], locked, paid)
+    assert told["settings"] == [{"name": "billing", "before": "on_demand", "after": "provisioned"}]
+    assert (told["same"], told["structures"]) == (False, [])
+    told = difference(others[1], locked, several)
+    assert (told["same"], told["settings"]) == (False, [])
+    assert told["structures"] == sorted(one.name for one in several.structures if one.kind == "gsi")
 
 
 @pytest.mark.parametrize("engine", BUILTIN)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -69,6 +69,8 @@ def difference(model: Model, locked: Design, current: Design, *, engine: Engine 
         "added": [_told(current, name) for name in added if name not in moved.values()],
         "dropped": [_told(locked, name) for name in dropped if name not in moved],
         "moved": [_move(locked, current, old, new) for old, new in moved.items()],
+        "structures": _rearranged(locked, current, dropped, added),
+        "settings": _settings(locked, current),
         "patterns": _plans(model, locked, current),
         "served": [name for name in locked.unserved if name in model.calls and name not in current.unserved],
         "unserved": [
@@ -168,6 +170,37 @@ def _move(locked: Design, current: Design, old: str, new: str) -> dict[str, Any]
 
 def _parts(view: View) -> str:
     return ", ".join(str(part) for part in view.parts)
+
+
+def _rearranged(locked: Design, current: Design, dropped: Collection[str], added: Collection[str]) -> list[str]:
+    """The structures whose views are the same, but not as they were: under other names, or with other keys."""
+    before, after = _arrangement(locked, dropped), _arrangement(current, added)
+    return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+
+
+def _arrangement(design: Design, changed: Collection[str]) -> dict[str, object]:
+    """How the views of each structure are kept, but for those that have changed; by what they are, not by name."""
+    found: dict[str, object] = {}
+    for one in design.structures:
+        views = {name: _settled(design.views[name]) for name in one.views if name not in changed}
+        settings = {
+            name: {views[view]: value for view, value in said.items() if view in views}
+            if isinstance(said, Mapping)
+            else said
+            for name, said in one.settings.items()
+        }
+        if views:
+            found[one.name] = (one.kind, frozenset(views.values()), settings)
+    return found
+
+
+def _settings(locked: Design, current: Design) -> list[dict[str, Any]]:
+    """The engine's choices for the whole design that differ; figures among them follow from the loads."""
+    return [
+        {"name": name, "before": locked.settings[name], "after": value}
+        for name, value in current.settings.items()
+        if isinstance(value, str) and locked.settings.get(name, value) != value
+    ]
 
 
 def _plans(model: Model, locked: Design, current: Design) -> list[dict[str, Any]]:

@@ -234,6 +234,9 @@ def _difference() -> Schema:
     move = _object({"from": place, "to": place, "changes": _list(_text(), "What differs, in words.")})
     steps = {when: _list(_text(), f"Its steps {when} the change.") for when in ("before", "after")}
     missing = _object({"name": _text("The pattern or write."), "reason": _text("Why.")})
+    choice = _object(
+        {"name": _text("The setting."), "before": _text("As locked."), "after": _text("As it is in this design.")}
+    )
     cost = _object(
         {
             "unit": _text("The objective's unit."),
@@ -248,6 +251,10 @@ def _difference() -> Schema:
             "added": _list(place, "Views that are new."),
             "dropped": _list(place, "Views that are gone."),
             "moved": _list(move, "Views that do the same work under another key or with other contents."),
+            "structures": _list(
+                _text(), "Structures that keep the same views otherwise, as under another kind of key."
+            ),
+            "settings": _list(choice, "The engine's choices for the whole design that are others."),
             "patterns": _list(_object({"name": _text("The pattern."), **steps}), "Patterns that run differently."),
             "served": _list(_text(), "Patterns and writes that are served now and were not."),
             "unserved": _list(missing, "Patterns and writes that were served and are not now."),
