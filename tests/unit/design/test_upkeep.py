@@ -8,7 +8,7 @@ import pytest
 
 from keyplan.design.upkeep.effects import Upkeep
 from keyplan.model.model import Model
-from keyplan.plan.view import Embed, Part
+from keyplan.plan.view import COPIES, Embed, Part
 from tests.unit.design.nouns import SHOP, model_of, upkeep, view
 
 WRITES = """
@@ -154,6 +154,28 @@ def test_a_copy_of_the_parent_that_the_same_call_writes_is_not_read() -> None:
 def test_elements_of_a_set_are_entries_each() -> None:
     model = shop()
     assert one(upkeep(model, "place", view(model, "each(tags) | order_id"))).work.puts == 3
+
+
+def test_a_copied_value_follows_into_every_entry_of_a_row() -> None:
+    model = shop()
+    seen = view(model, "each(tags) | order_id", holds=("order_id", "tags", "user", "user.name"))
+    part = one(upkeep(model, "rename", seen))
+    assert part.work.patches == pytest.approx(20 * 3)
+    assert part.entries == pytest.approx(20 * 3)
+
+
+@pytest.mark.parametrize("write", ["place", "drop"])
+def test_a_computed_value_changes_in_every_entry_of_a_row(write: str) -> None:
+    """Rows that are read too often have copies under several partition keys: a write keeps all of them."""
+    model = model_of(SHOP.replace("name: string(20)", "name: string(20)\n    n: count(orders)", 1), writes=WRITES)
+    copies = Part("", COPIES, ways=7)
+    held = replace(view(model, "| user_id", entity="User", holds=("user_id", "n")), partition=(copies,))
+    keyed = replace(held, sort=(Part("n"), Part("user_id")))
+    part = next(part for part in upkeep(model, write, held) if part.work.patches)
+    assert (part.work.patches, part.work.moves) == (7, 0)
+    part = next(part for part in upkeep(model, write, keyed) if part.work.moves)
+    assert (part.work.patches, part.work.moves) == (0, 7)
+    assert (part.entries, part.most) == (14, 14)
 
 
 @pytest.mark.parametrize("write", ["drop", "save"])

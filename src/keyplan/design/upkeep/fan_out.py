@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import inf
 
 from keyplan.design.needs.need import dangling, is_generated
+from keyplan.design.statistics.spread import expected_entries
 from keyplan.design.upkeep.effects import Demand, Effect, Upkeep
 from keyplan.design.upkeep.keeping import Keeping
 from keyplan.engines.work import Cost, TouchWork, ViewFacts
@@ -43,6 +44,7 @@ class FanOut(Keeping):
             touched = rows * min(1.0, self.view_facts.share(view))
             if effect.kind == "delete" and any(c.op == "missing" and c.path.roles == chain for c in view.where):
                 touched = rows  # those that pointed at it have nothing there any more
+            touched *= 1.0 if view.measures else self._many(view)
             work = TouchWork(
                 view,
                 facts,
@@ -54,6 +56,7 @@ class FanOut(Keeping):
             )
             own = 0.0 if kind.kept_by_engine else touched
             most = self._most_followers(effect, view.entity, chain) * (2 if work.moves else 1)
+            most *= 1.0 if view.measures else expected_entries(self.model, view)
             cost = self.costs.touch(work) if touched else Cost()
             yield from self._noted(effect, view, facts)
             looks = self._looks(view, effect)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from keyplan.design.candidates.required import is_exact, is_home
 from keyplan.design.needs.need import is_generated
+from keyplan.design.statistics.spread import expected_entries
 from keyplan.design.upkeep.effects import Demand, Effect, Upkeep
 from keyplan.design.upkeep.keeping import Keeping
 from keyplan.engines.work import Cost, TouchWork, ViewFacts
@@ -85,13 +86,14 @@ class Recomputed(Keeping):
     def _recomputed_of(
         self, write: Write, effect: Effect, view: View, facts: ViewFacts, name: str, columns: list[str]
     ) -> Iterator[Upkeep]:
-        """The same of what is made of the rows of one role: however many values change, it is one entry."""
+        """The same of what is made of the rows of one role: however many values change, it is one entry, or as many as
+        a row has there."""
         role = self.model.entities[view.entity].roles[name]
         yield from self._comes(write, effect, view, facts, view.entity, role)
         made = self._made(effect, view.entity, name, columns)
         if made is None:
             return
-        touched = made.rows * min(1.0, self.view_facts.share(view))
+        touched = made.rows * min(1.0, self.view_facts.share(view)) * self._many(view)
         decisive = {*(part.path for part in view.parts), *(str(condition.path) for condition in view.where)}
         moved = not decisive.isdisjoint(made.columns)
         work = TouchWork(
@@ -103,7 +105,7 @@ class Recomputed(Keeping):
             entry_bytes=self._size(view, facts),
         )
         kept = self.kinds[view.kind].kept_by_engine
-        most = made.parents * effect.most
+        most = made.parents * effect.most * expected_entries(self.model, view)
         yield Upkeep(work, self.costs.touch(work), 0.0 if kept else 2 * touched, 0.0 if kept else 2 * most)
         if is_home(self.model, self.kinds, view) and is_exact(self.model, self.kinds, view):
             demands = self._read_for(write, effect, view.entity, name, made)
