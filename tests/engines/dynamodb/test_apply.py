@@ -165,7 +165,7 @@ def test_an_index_of_somebody_else_is_left_alone_and_named(port: Port) -> None:
     assert [one for one in done if "index" in one and "changed" not in one] == [
         *leaves,
         "delete the index GSI1, which can be made again",
-        "write the keys of indexes that are gone into the items that are there; until then, patterns answer in part",
+        "take the keys of indexes that are gone out of the items that are there",
     ]
     assert index_names(port) == ["GSI9", "theirs"]
 

@@ -31,8 +31,10 @@ class Refill(Change):
         lost: Sequence[str] = (),
     ) -> None:
         self._fence = fence
-        named = ", ".join(index.name for index in places.indexes) or "indexes that are gone"
+        named = ", ".join(index.name for index in places.indexes)
         self.summary = f"write the keys of {named} into the items that are there; until then, patterns answer in part"
+        if not named:
+            self.summary = "take the keys of indexes that are gone out of the items that are there"
         if lost:
             self.summary = f"take {', '.join(lost)} out of the rows that are there, and " + self.summary
         self.destructive = bool(lost)
