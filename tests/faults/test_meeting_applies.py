@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import keyplan
-from keyplan.engines import BUILTIN, engine_for_url, get_engine
+from keyplan.engines import engine_for_url
 from keyplan.engines.base import Pause
 from keyplan.errors import ConflictError, DesignMismatchError
 from keyplan.model.model import Model
@@ -59,12 +59,8 @@ class Applying:
             self._port.close()
 
 
-GUARDING = [pytest.param(name, marks=getattr(pytest.mark, name)) for name in BUILTIN if get_engine(name).guards_fills]
-"""Engines on which one that was overtaken is kept from writing; on others the pages say what it may leave."""
-
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("quick_harness", GUARDING, indirect=True)
 @pytest.mark.parametrize("ways", [(OPEN + NEWEST, SHUT), (OPEN + MORE, OPEN + MORE), (OPEN + MORE, MORE)])
 def test_views_are_those_of_the_design_that_is_recorded(quick_harness: Harness, ways: tuple[str, str]) -> None:
     harness = quick_harness
@@ -101,7 +97,6 @@ def test_views_are_those_of_the_design_that_is_recorded(quick_harness: Harness, 
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("quick_harness", GUARDING, indirect=True)
 def test_of_two_that_make_the_same_database_one_has_what_its_design_wants(quick_harness: Harness) -> None:
     harness = quick_harness
     models = [of(harness, STATES + more + WRITES + MARK) for more in (NEWEST, OPEN + MORE)]

@@ -302,6 +302,9 @@ class Change(ABC):
     alone."""
     fresh: tuple[str, ...] = ()
     """Of the last: those of them that nothing stands in yet, not even what an attempt has left."""
+    at_once: bool = False
+    """Of the last: it does all of them in one transaction, and what fills views with it, so that nobody sees anything in
+    between."""
     doubted: tuple[str, ...] = ()
     """Of the last: views to be filled besides, since an `apply` that was cut off may have filled them otherwise."""
     waits: bool = True
@@ -317,6 +320,10 @@ class Change(ABC):
         that nobody opens it until a design is recorded."""
         return
         yield
+
+    def filled(self, fill: Then) -> Proc[None]:
+        """Of the last: does what fills views before it; or, if it is all `at_once`, has it done then."""
+        yield from fill()
 
     def guarded(self, codec: Codec) -> Codec:
         """Of the last: the codec by which views are filled before it. Where the engine can, it writes nothing more once

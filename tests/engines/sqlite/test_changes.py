@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,12 +12,12 @@ import pytest
 
 import keyplan
 from keyplan.engines.sqlite import ENGINE
+from keyplan.engines.sqlite.layout import layout, table_ddl
 from keyplan.errors import ConflictError, DesignMismatchError, UnsupportedError
 from keyplan.model.load import parse_model
 from keyplan.model.pattern import Condition, Literal, Path
 from keyplan.plan.lockfile import design_hash, lock_text
 from keyplan.plan.view import Part, View
-from keyplan.store.bulk.apply import difference
 from keyplan.store.bulk.fill import unfilled
 from tests.engines.sqlite.support import apply, design_of, drive, lab, little_model
 from tests.engines.sqlite.test_reads import BY_USER, FLAGGED, HOME, NOTES, PENDING
@@ -96,31 +97,55 @@ def test_two_processes_may_apply_the_same_design_but_not_two(tmp_path: File) -> 
     port.close()
 
 
-def test_of_two_that_fill_tables_one_is_refused(tmp_path: File) -> None:
+def test_of_two_that_fill_tables_the_later_one_is_refused_and_leaves_nothing(tmp_path: File) -> None:
     port = ENGINE.connect(f"sqlite:{tmp_path}/x.db", MODEL, None)
     apply(MODEL, design_of(MODEL, (HOME,)), port)
     one, other = (design_of(MODEL, (HOME, more)) for more in (COPY, NOTES))
-    found = drive(ENGINE.inspect(MODEL, one), port)
-    drive(ENGINE.changes(MODEL, one, "lock 2", found)[0].run(), port)
-    create, record = ENGINE.changes(MODEL, other, "lock 3", found)
-    for step in (create, record):
-        with pytest.raises(ConflictError, match="another process"):
-            drive(step.run(), port)
-    assert apply(MODEL, one, port, "lock 2") == ["record the design in keyplan_design"]
+    create, record = ENGINE.changes(MODEL, other, "lock 3", drive(ENGINE.inspect(MODEL, other), port))
+    drive(create.run(), port)
+    assert apply(MODEL, one, port, "lock 2")[-1] == "record the design in keyplan_design"
+    with pytest.raises(ConflictError, match="another process"):
+        drive(record.run(), port)
+    assert set(drive(ENGINE.inspect(MODEL, one), port).found["tables"]) == {"Order", "Order_by_user_order_id"}
+    assert apply(MODEL, one, port, "lock 2") == []
     port.close()
 
 
-def test_what_is_empty_may_be_dropped_without_a_word(tmp_path: File) -> None:
-    """As the design before it is applied again where another was cut off."""
+def test_tables_that_others_made_meanwhile_are_seen(tmp_path: File) -> None:
+    """`IF NOT EXISTS` would take them for ours."""
     port = ENGINE.connect(f"sqlite:{tmp_path}/x.db", MODEL, None)
-    apply(MODEL, design_of(MODEL, (HOME,)), port)
-    other = design_of(MODEL, (HOME, NOTES))
-    drive(ENGINE.changes(MODEL, other, "lock 2", drive(ENGINE.inspect(MODEL, other), port))[0].run(), port)
-    found = drive(ENGINE.inspect(MODEL, design_of(MODEL, (HOME,))), port)
-    steps = ENGINE.changes(MODEL, design_of(MODEL, (HOME,)), "lock 1", found)
+    design = design_of(MODEL, (HOME,))
+    *steps, last = ENGINE.changes(MODEL, design, "lock", drive(ENGINE.inspect(MODEL, design), port))
+    for step in steps:
+        drive(step.run(), port)
+    with sqlite3.connect(tmp_path / "x.db") as raw:
+        raw.execute('CREATE TABLE "Order" (x)')
+    with pytest.raises(DesignMismatchError, match="a table 'Order' that keyplan did not make"):
+        drive(last.run(), port)
+    port.close()
+
+
+def begun(file: File, changing: str, **tables: bool | None) -> None:
+    """Has the record say what earlier versions noted before they filled tables."""
+    with sqlite3.connect(file) as raw:
+        (text,) = raw.execute("SELECT tables FROM keyplan_design").fetchone()
+        told = json.loads(text) | tables | {"$changing": changing}
+        raw.execute("UPDATE keyplan_design SET tables = ?", (json.dumps(told, sort_keys=True),))
+
+
+def test_what_an_earlier_version_has_begun_may_be_dropped_without_a_word_where_it_is_empty(tmp_path: File) -> None:
+    port = ENGINE.connect(f"sqlite:{tmp_path}/x.db", MODEL, None)
+    design, other = design_of(MODEL, (HOME,)), design_of(MODEL, (HOME, NOTES))
+    apply(MODEL, design, port)
+    with sqlite3.connect(tmp_path / "x.db") as raw:
+        raw.execute(table_ddl(next(one for one in layout(MODEL, other).tables.values() if one.name == "Note")))
+    begun(tmp_path / "x.db", design_hash("lock 2"), Note=True)
+    steps = ENGINE.changes(MODEL, design, "lock 1", drive(ENGINE.inspect(MODEL, design), port))
     assert [(step.summary, step.destructive) for step in steps][:1] == [
         ("drop table Note, whose rows can be made again", False)
     ]
+    assert apply(MODEL, other, port, "lock 2") == ["record the design in keyplan_design"]
+    assert not drive(ENGINE.inspect(MODEL, other), port).unfinished
     port.close()
 
 
@@ -152,19 +177,17 @@ writes:
 """
 
 
-def test_rows_that_go_after_an_apply_was_cut_off_are_not_counted(tmp_path: File) -> None:
+def test_rows_that_go_after_an_earlier_version_was_cut_off_are_not_counted(tmp_path: File) -> None:
     """Sums of rows that expire may count too many, as long as nobody believes them; not those that are filled."""
     before, after = (parse_model(WINDOWS + more + REPORTS) for more in ("", HOURLY))
     design, url = keyplan.design(after, "sqlite"), f"sqlite:{tmp_path}/x.db"
     hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     with keyplan.open(before, url) as store:
         store.report(sensor=1, at=hour, degrees=20)
-    port = ENGINE.connect(url, after, design)
-    *steps, _ = drive(difference(after, ENGINE, design), port).changes
-    assert steps[-1].summary.startswith("fill ")
-    for step in steps:
-        drive(step.run(), port)
-    port.close()
+    with sqlite3.connect(tmp_path / "x.db") as raw:
+        (sums,) = [one for one in layout(after, design).tables.values() if one.view.measures]
+        raw.execute(table_ddl(sums))
+    begun(tmp_path / "x.db", "another", **{sums.name: False})
     with pytest.raises(DesignMismatchError, match="an 'apply' has not come to its end here"):
         keyplan.open(before, url)
     keyplan.apply(before, url)

@@ -1,30 +1,31 @@
 """What a file holds against what the design wants, and the steps from one to the other.
 
 The design that a file holds is recorded in the table `keyplan_design`, and with it which tables are ours. SQLite
-changes schemas inside transactions, so all steps are sent together with the record, by the last one: a crash leaves the
-file as it was. Only tables that come to a file with rows are made before it, and noted as ours, since they have to be
-filled before the design is recorded: whoever applies a design next finds them. That tables are about to be filled is
-noted first, so that nobody opens the file, or goes on writing to it, until a design is recorded (`guard.py`); a table
-that will hold other rows under the same name is noted as `null`, and the file is not read either. Statements say
-IF [NOT] EXISTS, and the record is compared first, so that two processes that apply the same design at once both
-succeed, and of two that fill tables one is refused.
+changes schemas inside transactions, so that everything is done by the last step, in one of them: it looks at the file
+again, changes tables and indexes, fills what is new and records the design. Whoever is killed before the commit leaves
+the file as it was, and nobody sees anything in between: stores read on, and who wants to write waits. Of two processes
+that apply designs at once, the second finds another file than it has looked at: it is refused before it has done
+anything, or, if the file holds the very design by now, has nothing to do.
+
+Earlier versions filled tables before the design was recorded, and noted in the record that they did so (`CHANGING`, and
+`null` for a table that would hold other rows): what they have left is found, and finished or taken back.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyplan.engines.base import GONE, LEFT_OUT, MAY_LACK, UNFINISHED, Catalog, Change, Proc, Reply
+from keyplan.engines.base import GONE, LEFT_OUT, MAY_LACK, UNFINISHED, Catalog, Change, Proc, Reply, Then
 from keyplan.engines.sqlite.guard import CHANGING, TICK, UPKEEP
 from keyplan.engines.sqlite.layout import Table, index_ddl, layout, table_ddl
 from keyplan.engines.sqlite.pack import DESIGN_TABLE
 from keyplan.engines.sqlite.sql import quote
-from keyplan.engines.sqlite.statements import FOUND, NOT_FOUND, NOTHING
-from keyplan.engines.sqlite.writes import Step, WriteRequest, conflict
-from keyplan.errors import DesignMismatchError, KeyplanError
+from keyplan.engines.sqlite.statements import NOTHING
+from keyplan.engines.sqlite.writes import Step, WriteRequest
+from keyplan.errors import ConflictError, DesignMismatchError, KeyplanError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
 from keyplan.plan.lockfile import design_hash
@@ -97,7 +98,8 @@ def changes(model: Model, design: Design, lock: str, upkeep: str, found: Catalog
     for name in wanted:
         _check_table(known.get(name.lower()), wanted[name], ours, there)
     _check_names([*wanted, *indexes], found, ours)
-    batch = _Batch(found, model, lock, upkeep, {name: _is_home(design, table) for name, table in wanted.items()})
+    tables = {name: _is_home(design, table) for name, table in wanted.items()}
+    batch = _Batch(found, model, design, lock, upkeep, tables)
     steps: list[SqliteChange] = []
     for name, (table, text) in there_indexes.items():
         if table in ours and (name not in indexes or text != index_ddl(indexes[name])) and text is not None:
@@ -112,9 +114,7 @@ def changes(model: Model, design: Design, lock: str, upkeep: str, found: Catalog
         if name.lower() not in known:
             home = _is_home(design, wanted_table)
             emptied = "" if name not in ours else f", empty: {GONE if home else LEFT_OUT}"
-            step: SqliteChange = _NewTable(
-                batch, f"create table {name}{emptied}", _if_missing(table_ddl(wanted_table)), name
-            )
+            step = SqliteChange(batch, f"create table {name}{emptied}", _if_missing(table_ddl(wanted_table)))
             step.fault, step.is_place, step.is_home = f"table {name} is missing", True, home
             steps.append(step)
     for name, index in indexes.items():
@@ -192,21 +192,21 @@ def _check_names(wanted: Iterable[str], found: Catalog, ours: Mapping[str, bool 
 
 @dataclass
 class _Batch:
-    """The statements of all steps that were run, until the last one sends them."""
+    """What the last step does: the statements of all steps that were run, and what fills tables."""
 
     found: Catalog
     model: Model
+    design: Design
     lock: str
     upkeep: str
     tables: dict[str, bool]
     statements: dict[str, None] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)
-    noted: str = ""
-    """What we have had the record say of tables since it was found."""
+    fills: list[Then] = field(default_factory=list)
 
 
 class SqliteChange(Change):
-    """One statement; sent with the record."""
+    """One statement; sent by the last step."""
 
     def __init__(
         self, batch: _Batch, summary: str, text: str, *, destructive: bool = False, drops: str | None = None
@@ -225,80 +225,57 @@ class SqliteChange(Change):
         yield
 
 
-class _NewTable(SqliteChange):
-    """A table; made at once where a design is recorded, since it may have to be filled before the next one is."""
-
-    def __init__(self, batch: _Batch, summary: str, text: str, name: str) -> None:
-        super().__init__(batch, summary, text)
-        self._name = name
-
-    def run(self) -> Proc[None]:
-        batch = self._batch
-        if batch.found.design_hash is None:
-            yield from super().run()
-            return
-        yield from _note(batch, {self._name: batch.tables[self._name]}, [_step(self.text)])
-
-
 class _Record(Change):
-    """Sends everything else in one transaction, with the design's record."""
+    """Does everything in one transaction, with the design's record."""
 
-    destructive = False
+    summary = f"record the design in {DESIGN_TABLE}"
+    at_once = True
 
     def __init__(self, batch: _Batch, names: Mapping[str, str]) -> None:
         """`names` are those of the tables, by view."""
-        self.summary = f"record the design in {DESIGN_TABLE}"
         ours = batch.found.found.get("ours", {})
         self.doubted = tuple(view for view, name in names.items() if ours.get(name, True) is None)
         self._batch = batch
-        self._names = names
 
-    def unsettle(self, views: Sequence[str]) -> Proc[None]:
-        about = {CHANGING: design_hash(self._batch.lock), **{self._names[view]: None for view in views}}
-        yield from _note(self._batch, about, _TICK)
+    def filled(self, fill: Then) -> Proc[None]:
+        self._batch.fills.append(fill)
+        return
+        yield
 
     def run(self) -> Proc[None]:
+        _rows((yield [_Script([], (), (), then=self._within)])[0])
+
+    def _within(self) -> Proc[None]:
+        """What is done between the beginning of the transaction and its end."""
         batch = self._batch
         found = batch.found
+        now = yield from inspect(batch.model, batch.design)
+        if now != found:
+            if changes(batch.model, batch.design, batch.lock, batch.upkeep, now):
+                raise ConflictError(
+                    "another process has changed this file, or applied a design to it, since this one looked; look again"
+                )
+            return  # somebody who applies the same design was faster
         kept = {name: home for name, home in found.found["ours"].items() if name not in batch.dropped}
         tables = json.dumps({**kept, **batch.tables, UPKEEP: batch.upkeep}, sort_keys=True)
-        steps = [_step(_RECORD_DDL)]
-        mine = design_hash(batch.lock)
-        if found.design_hash is None:
-            steps.append(_step(f"SELECT 1 FROM {DESIGN_TABLE} WHERE hash <> ?", (mine,), NOT_FOUND))
-        else:
-            seen = (found.design_hash, batch.noted or found.found["noted"])
-            faster = "" if mine == found.design_hash else mine  # somebody who applies the same design
-            same = f"SELECT 1 FROM {DESIGN_TABLE} WHERE (hash = ? AND tables = ?) OR hash = ?"
-            steps += [_step(same, (*seen, faster), FOUND), *_TICK]
-        steps += [_step(text) for text in batch.statements]
+        ticks = [] if found.design_hash is None else TICK
+        yield from _done([_step(text) for text in (_RECORD_DDL, *ticks, *batch.statements)])
+        for fill in batch.fills:
+            yield from fill()
         record = f"INSERT OR REPLACE INTO {DESIGN_TABLE} (only, model, hash, lock, tables) VALUES (1, ?, ?, ?, ?)"
-        steps.append(_step(record, (batch.model.name, mine, batch.lock, tables)))
-        _rows((yield [_Script(steps, (), ())])[0])
+        yield from _done([_step(record, (batch.model.name, design_hash(batch.lock), batch.lock, tables))])
 
 
-def _note(batch: _Batch, tables: Mapping[str, bool | str | None], steps: Sequence[Step] = ()) -> Proc[None]:
-    """Has the record say more of tables, together with other steps, if nobody has written it since we looked."""
-    seen = batch.noted or batch.found.found["noted"]
-    told = json.dumps({**json.loads(seen), **tables}, sort_keys=True)
-    same = f"SELECT 1 FROM {DESIGN_TABLE} WHERE hash = ? AND tables = ?"
-    check = _step(same, (batch.found.design_hash, seen), FOUND)
-    _rows((yield [_Script([check, *steps, _step(f"UPDATE {DESIGN_TABLE} SET tables = ?", (told,))], (), ())])[0])
-    batch.noted = told
+def _done(steps: list[Step]) -> Proc[None]:
+    _rows((yield [_Script(steps, (), ())])[0])
 
 
-def _step(text: str, values: tuple[Any, ...] = (), check: int = NOTHING) -> Step:
-    return Step(text, values, check, 0, False)
-
-
-_TICK = [_step(text) for text in TICK]
+def _step(text: str, values: tuple[Any, ...] = ()) -> Step:
+    return Step(text, values, NOTHING, 0, False)
 
 
 class _Script(WriteRequest):
     """A WriteRequest without edits."""
-
-    def failed(self, step: Step) -> KeyplanError:
-        return conflict(0, "another process is applying a design to this file; wait for it, then look again")
 
     def refused(self, step: Step, message: str) -> KeyplanError:
         return DesignMismatchError(f"sqlite refused '{step.text}': {message}; the rows do not fit the design")

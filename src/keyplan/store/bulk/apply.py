@@ -65,7 +65,8 @@ def _difference(model: Model, engine: Engine, design: Design, catalog: Catalog, 
     steps: list[Change] = [*changes]
     if views:
         steps.insert(-1, Fill(model, engine, design, views, last))
-    if (views or any(one.takes_away for one in changes)) and not any(one.announces for one in changes):
+    told = last.at_once or any(one.announces for one in changes)
+    if (views or any(one.takes_away for one in changes)) and not told:
         steps.insert(0, Notice(last, [name for name, replaces in new.items() if replaces]))
     return Difference(catalog, steps)
 
@@ -100,7 +101,7 @@ def apply(
                 yield from until_noticed(progress or (lambda told: None))
     except ConflictError:
         now = yield from engine.inspect(model, design)
-        if not is_same(now, lock or lock_text(model, design)):
+        if now.unfinished or not is_same(now, lock or lock_text(model, design)):
             raise
         # Somebody else has applied the same design meanwhile.
     return found

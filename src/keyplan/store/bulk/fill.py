@@ -39,6 +39,9 @@ class Fill(Change):
         self._last = last
 
     def run(self) -> Proc[None]:
+        yield from self._last.filled(self._fill)
+
+    def _fill(self) -> Proc[None]:
         from keyplan.store.bulk.verify import fill
         from keyplan.store.core import Core  # here, since what verifies a database also asks how it differs
 
