@@ -295,6 +295,9 @@ class Change(ABC):
     announces: bool = False
     """Whether it has the record say that something is about to change which open stores use: before the next step, they
     have to have noticed."""
+    claims: bool = False
+    """Whether it makes the database one's own to change. What was seen before counts no more, since others may have
+    been at work until then: the database is looked at again."""
     takes_away: bool = False
     """Whether it takes away what stores of the design on record use, as soon as another one is recorded."""
     fills: tuple[str, ...] | None = None
@@ -303,8 +306,8 @@ class Change(ABC):
     fresh: tuple[str, ...] = ()
     """Of the last: those of them that nothing stands in yet, not even what an attempt has left."""
     at_once: bool = False
-    """Of the last: it does all of them in one transaction, and what fills views with it, so that nobody sees anything in
-    between."""
+    """Of the last: it does all of them in one transaction, and what fills views with it, so that nobody sees anything
+    in between."""
     doubted: tuple[str, ...] = ()
     """Of the last: views to be filled besides, since an `apply` that was cut off may have filled them otherwise."""
     waits: bool = True
@@ -321,13 +324,18 @@ class Change(ABC):
         return
         yield
 
+    def follows(self, claimed: Change) -> None:
+        """Of the last, where one before it `claims`: raises a ConflictError if somebody else has claimed the database
+        since that was done, before the last one of the look before this."""
+        raise NotImplementedError
+
     def filled(self, fill: Then) -> Proc[None]:
         """Of the last: does what fills views before it; or, if it is all `at_once`, has it done then."""
         yield from fill()
 
     def guarded(self, codec: Codec) -> Codec:
-        """Of the last: the codec by which views are filled before it. Where the engine can, it writes nothing more once
-        somebody else has gone on to apply a design, or has come to the end of it."""
+        """Of the last: the codec by which views are filled before it, which writes nothing more once somebody else has
+        gone on to apply a design, or has come to the end of it; unless it is all `at_once`."""
         return codec
 
     def told(self, progress: str) -> None:
@@ -435,8 +443,6 @@ class Engine(ABC):
     leases: bool = False
     """Open stores look at the record from time to time, and `apply` waits for them (`lease.py`); otherwise ports see
     for themselves (`Holding`), or nothing but this process can reach the database."""
-    guards_fills: bool = False
-    """Of two that apply designs at once, the one that was overtaken writes nothing more: see `Change.guarded`."""
     tells_requests: bool = False
     """A write is one request, which `request_words` tells."""
 

@@ -33,7 +33,6 @@ class DynamoDBEngine(Engine):
     schemes = ("dynamodb",)
     extra = "dynamodb"
     kinds = KINDS
-    guards_fills = True
     tells_requests = True
     formats = ("cloudformation", "terraform", "createtable", "workbench")
 

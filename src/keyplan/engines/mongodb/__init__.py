@@ -86,7 +86,7 @@ class MongoEngine(Engine):
         return lost(found)
 
     def look(self, upkeep: str) -> Proc[Held]:
-        from keyplan.engines.mongodb.changes import look
+        from keyplan.engines.mongodb.record import look
 
         return look(upkeep)
 

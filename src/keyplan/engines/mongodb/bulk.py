@@ -70,6 +70,18 @@ def _in_bulk(link: Link, request: BulkRequest, session: Any) -> Calls:
     return ThrottledError(f"{link.where}: others keep writing the same documents; try again")
 
 
+def bulk_writes(request: BulkRequest) -> list[Any]:
+    """All of it as writes that do not mind what is there."""
+    return [*map(_bulk_write, request.writes), *(_instead(request, number) for number in range(len(request.fresh)))]
+
+
+def duplicate(request: BulkRequest, index: str) -> ConflictError:
+    """The error for a unique index that has the value already."""
+    found = [made for made in (request.place.indexes if request.place else ()) if made.name == index]
+    listed = ", ".join(f"'{part.slot.path}'" for made in found for part in made.parts) or f"value of '{index}'"
+    return ConflictError(f"bulk load of {request.collection}: another row has the same {listed}; give another value")
+
+
 def _instead(request: BulkRequest, number: int) -> Any:
     """What is written for a new document if one with its key is there already."""
     if request.instead:
@@ -98,10 +110,6 @@ def _bulk_errors(error: BulkWriteError, request: BulkRequest) -> list[int] | Key
             raise OperationFailure(one.get("errmsg", ""), one.get("code"), one)
         index = index_of(one)
         if index != "_id_":
-            found = [made for made in (request.place.indexes if request.place else ()) if made.name == index]
-            listed = ", ".join(f"'{part.slot.path}'" for made in found for part in made.parts) or f"value of '{index}'"
-            return ConflictError(
-                f"bulk load of {request.collection}: another row has the same {listed}; give another value"
-            )
+            return duplicate(request, index)
         again.append(int(one["index"]))
     return again

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from typing import Any
 
-from keyplan.engines.mongodb.transport import ERRORS, Link
+from keyplan.engines.mongodb.faults import WRITE_CONFLICT, code_of
+from keyplan.engines.mongodb.transport import ERRORS, Link, PyMongoError
 
 Thunk = Callable[[], Any]
 Calls = Generator["Thunk | float", Any, Any]
 """Yields functions to be called (and awaited, if that is their colour) or seconds to wait; is sent the results."""
+
+COMMIT_SECONDS = 20.0
+"""How long the outcome of a commit is asked for, which outlasts an election."""
 
 
 def ended(link: Link, session: Any) -> Calls:
@@ -30,3 +35,24 @@ def quietly(thunk: Thunk) -> Calls:
     """A call whose failure does not matter."""
     with suppress(*ERRORS):  # the server forgets a transaction by itself
         yield thunk
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether a transaction met with others, or was ended by the server: nothing was done, and it can be done again."""
+    label = isinstance(error, PyMongoError) and error.has_error_label("TransientTransactionError")
+    return label or code_of(error) == WRITE_CONFLICT
+
+
+def commit(session: Any) -> Calls:
+    """Commits, and asks again as long as the outcome is unknown: a commit can be repeated."""
+    until = time.monotonic() + COMMIT_SECONDS
+    while True:
+        try:
+            yield lambda: session.commit_transaction()
+            return
+        except PyMongoError as error:
+            if not error.has_error_label("UnknownTransactionCommitResult") or time.monotonic() > until:
+                raise
+            if code_of(error) in (50, 64, 79):  # done, but no majority has confirmed it in time
+                raise
+            yield 0.1 * (0.5 + random.random())

@@ -1,12 +1,11 @@
 """What a database holds against what the design wants, and the steps from one to the other.
 
-The design is recorded in the collection `keyplan_design`, and with it which collections are ours. MongoDB changes
-schemas one command at a time, so every step can be repeated, and the record comes last: an apply that was cut off is
-done again from the start. What only the design before it reads goes behind the record. That collections have to be
-filled, or will go, is noted before, and with it which design this is for, so that two processes with different designs
-do not overwrite each other, and nobody opens the database, or goes on writing to it, until a design is recorded
-(`engines/lease.py`); a collection that will hold other documents under the same name is noted as such, and the database
-is not read either.
+MongoDB changes schemas one command at a time, so every step can be repeated, and the record of the design comes last
+(`record.py`): an apply that was cut off is done again from the start. What only the design before it reads goes behind
+the record. Whoever applies a design claims the database first, and looks at it again: from then on, nobody else changes
+it (`fence.py`). That collections have to be filled, or will go, is noted with that, so that nobody opens the database,
+or goes on writing to it, until a design is recorded; a collection that will hold other documents under the same name is
+noted as such, and the database is not read either.
 """
 
 from __future__ import annotations
@@ -16,94 +15,66 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keyplan.engines.base import GONE, LEFT_OUT, MAY_LACK, OTHER_DESIGN, UNFINISHED, Catalog, Change, Proc, Reply
-from keyplan.engines.lease import Held, until_noticed
+from keyplan.engines.base import GONE, LEFT_OUT, MAY_LACK, Catalog, Change, Proc
+from keyplan.engines.mongodb.fence import Fence
 from keyplan.engines.mongodb.layout import RECORD_COLLECTION, Index, Place, layout
 from keyplan.engines.mongodb.operations import Command
+from keyplan.engines.mongodb.record import (
+    MAJORITY,
+    UNSETTLED,
+    Claim,
+    Record,
+    checked,
+    done,
+    facts,
+    find_record,
+    unfinished,
+)
 from keyplan.engines.mongodb.schema import expiry_index, lost_values, newly_required, stored_type, validator
 from keyplan.engines.mongodb.values import Document
-from keyplan.errors import ConflictError, DesignMismatchError, KeyplanError
+from keyplan.errors import DesignMismatchError, KeyplanError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
 from keyplan.plan.lockfile import design_hash
 
 _EXISTS, _MISSING_INDEX, _MISSING_COLLECTION = 48, 27, 26
 _DUPLICATE = 11000
-_MAJORITY: Document = {"w": "majority"}
-_UNSETTLED = "unsettled"
-"""What the record says of a collection that is being filled with other documents than its design has there, and of all
-where an index is replaced by another one."""
 
 
 def inspect(model: Model, design: Design) -> Proc[Catalog]:
     """The collections and indexes there are, and the design on record."""
     wanted = [place.collection for place in layout(model, design).collections]
     (listed,) = yield [Command({"listCollections": 1, "cursor": {"batchSize": 10_000}})]
-    all_there = _checked(listed)["cursor"]["firstBatch"]
+    all_there = checked(listed)["cursor"]["firstBatch"]
     there = {one["name"]: one.get("options", {}) for one in all_there if one.get("type") == "collection"}
     for one in all_there:  # views and time series are no collections that documents can be kept in
         if one["name"] in wanted and one["name"] not in there:
             raise _not_ours(one["name"], one.get("type", "view"))
     record: Document = {}
     if RECORD_COLLECTION in there:
-        body = {
-            "find": RECORD_COLLECTION,
-            "filter": {"_id": "design"},
-            "limit": 1,
-            "readConcern": {"level": "majority"},
-        }
-        (found,) = yield [Command(body)]
-        record = next(iter(_checked(found)["cursor"]["firstBatch"]), {})
-    names = [name for name in dict.fromkeys([*record.get("collections", {}), *wanted]) if name in there]
+        record = yield from find_record()
+    about = facts(record)
+    names = [name for name in dict.fromkeys([*about["ours"], *wanted]) if name in there]
     indexes: dict[str, dict[str, Document]] = {}
     empty: dict[str, bool] = {}
     for name in names:
         replies = yield [
-            Command({"listIndexes": name, "cursor": {"batchSize": 1000}}),
+            _list_indexes(name),
             Command({"find": name, "projection": {"_id": 1}, "limit": 1}),
         ]
-        indexes[name] = {one["name"]: dict(one) for one in _checked(replies[0])["cursor"]["firstBatch"]}
-        empty[name] = not _checked(replies[1])["cursor"]["firstBatch"]
-    about = {
-        "collections": {name: there[name] for name in names},
-        "indexes": indexes,
-        "empty": empty,
-        "ours": record.get("collections", {}),
-        "model": record.get("model"),
-        "recorded": bool(record),
-        "changing": record.get("changing"),
-    }
-    unfinished = record.get("changing") or _is_unsettled(record)
-    return Catalog(record.get("hash"), record.get("lock"), about, UNFINISHED if unfinished else "")
+        indexes[name] = _listed(checked(replies[0]))
+        empty[name] = not checked(replies[1])["cursor"]["firstBatch"]
+    about |= {"collections": {name: there[name] for name in names}, "indexes": indexes, "empty": empty}
+    return Catalog(record.get("hash"), record.get("lock"), about, unfinished(record))
 
 
-def _is_unsettled(record: Document) -> bool:
-    """Whether what the design on record reads is no longer there as it was."""
-    return bool(record.get(_UNSETTLED)) or any(one.get(_UNSETTLED) for one in record.get("collections", {}).values())
+def _list_indexes(collection: str) -> Command:
+    return Command({"listIndexes": collection, "cursor": {"batchSize": 1000}}, (_MISSING_COLLECTION,))
 
 
-def look(upkeep: str) -> Proc[Held]:
-    """What the record says to a store that keeps this up."""
-    body = {
-        "find": RECORD_COLLECTION,
-        "filter": {"_id": "design"},
-        "projection": {"lock": 0},
-        "limit": 1,
-        "readConcern": {"level": "majority"},
-    }
-    (found,) = yield [Command(body)]
-    record: Document = next(iter(_checked(found)["cursor"]["firstBatch"]), {})
-    if not record or record.get("upkeep", upkeep) != upkeep:
-        return Held(stop=OTHER_DESIGN)
-    if _is_unsettled(record):
-        return Held(stop=UNFINISHED)
-    return Held(stop_writes=UNFINISHED if record.get("changing") else "")
-
-
-def _checked(reply: Reply) -> Any:
-    if isinstance(reply, KeyplanError):
-        raise reply
-    return reply
+def _listed(reply: Any) -> dict[str, Document]:
+    """Indexes by name; none where the collection has just been dropped."""
+    return {one["name"]: dict(one) for one in reply["cursor"]["firstBatch"]} if reply else {}
 
 
 def signature(place: Place) -> str:
@@ -142,33 +113,52 @@ def changes(model: Model, design: Design, lock: str, upkeep: str, found: Catalog
         raise DesignMismatchError(
             f"the database holds a design of the model '{about['model']}', not of '{model.name}'; name another database"
         )
-    steps: list[Change] = []
+    outdated = _outdated(wanted, about)
     for name, place in wanted.items():
-        _check_collection(name, place, about, home=_is_home(design, place))
+        if name not in outdated:
+            _check_collection(name, place, about, home=_is_home(design, place))
     kept = {name: {"home": _is_home(design, place), "layout": signature(place)} for name, place in wanted.items()}
     record = Record(model, lock, upkeep, kept, found)
+    steps: list[Change] = []
     for name in ours:
         if name in there and name not in wanted:
             home = bool(ours[name].get("home")) and not about["empty"].get(name, False)
-            steps.append(DropCollection(name, record, home=home))
+            steps.append(DropCollection(name, record, home=home, used=name in about["kept"]))
     for name, place in wanted.items():
-        if name not in there:
-            note = record if name not in ours and found.design_hash is not None else None
-            steps.append(CreateCollection(place, note, home=_is_home(design, place), again=name in ours))
+        if name in outdated:
+            steps.append(Discard(name, record.fence))
+        if name not in there or name in outdated:
+            again = name in about["kept"]
+            steps.append(CreateCollection(place, record.fence, home=_is_home(design, place), again=again))
         elif there[name].get("validator") != validator(place):
-            steps.append(ChangeValidator(place))
-        steps += _index_steps(place, about["indexes"].get(name, {}), record)
+            steps.append(ChangeValidator(place, record.fence))
+        before = {} if name in outdated else about["indexes"].get(name, {})
+        steps += _index_steps(place, before, record, recorded=found.design_hash is not None)
     record.names = {place.view.name: name for name, place in wanted.items()}
-    record.doubted = tuple(view for view, name in record.names.items() if ours.get(name, {}).get(_UNSETTLED))
+    record.doubted = tuple(view for view, name in record.names.items() if ours.get(name, {}).get(UNSETTLED))
     if not steps and not found.unfinished and found.lock == lock and found.design_hash == design_hash(lock):
         return ()
-    return (*steps, record)
+    return (Claim(record), *steps, record)
+
+
+def _outdated(wanted: Mapping[str, Place], about: Mapping[str, Any]) -> set[str]:
+    """Collections that an `apply` which has not come to its end has made, and filled, for another design."""
+    return {
+        name
+        for name, place in wanted.items()
+        if name in about["collections"]
+        and name in about["ours"]
+        and name not in about["kept"]
+        and not about["ours"][name].get("home")
+        and not about["empty"].get(name)
+        and about["ours"][name].get("layout") != signature(place)
+    }
 
 
 def lost(found: Catalog) -> str | None:
     """A collection of rows that is on record, and gone."""
-    ours, there = found.found["ours"], found.found["collections"]
-    gone = [name for name, about in ours.items() if about.get("home") and name not in there]
+    kept, there = found.found["kept"], found.found["collections"]
+    gone = [name for name, about in kept.items() if about.get("home") and name not in there]
     return f"collection {gone[0]}" if gone else None
 
 
@@ -193,18 +183,25 @@ def index_definition(index: Index) -> Document:
     return definition
 
 
-def _index_steps(place: Place, there: Mapping[str, Document], record: Record) -> list[Change]:
+def _index_steps(place: Place, there: Mapping[str, Document], record: Record, *, recorded: bool) -> list[Change]:
     wanted = index_definitions(place)
     steps: list[Change] = []
     new = [definition for name, definition in wanted.items() if name not in there or not _same(definition, there[name])]
-    taken = [list(one["key"].items()) for one in new]
+    in_the_way = _in_the_way(new, there)
     for name, about in there.items():
         if name != "_id_" and (name not in wanted or not _same(wanted[name], about)):
-            in_the_way = name in wanted or list(about["key"].items()) in taken
-            steps.append(DropIndex(place.collection, name, record, in_the_way=in_the_way))
+            steps.append(DropIndex(place.collection, name, record, first=name in in_the_way))
+            if name in in_the_way and recorded:
+                record.replaces = steps[-1].takes_away = True
     if new:
-        steps.append(CreateIndexes(place, new, there))
+        steps.append(CreateIndexes(place, new, there, record.fence))
     return steps
+
+
+def _in_the_way(new: Sequence[Document], there: Mapping[str, Document]) -> list[str]:
+    """The indexes that have to go before others can be made: they have the name of one, or its fields."""
+    names, fields = {one["name"] for one in new}, [list(one["key"].items()) for one in new]
+    return [name for name, about in there.items() if name in names or list(about["key"].items()) in fields]
 
 
 def _same(wanted: Document, about: Document) -> bool:
@@ -257,63 +254,79 @@ def _check_collection(name: str, place: Place, about: Mapping[str, Any], *, home
         )
 
 
-class _Commands(Change):
-    """Commands sent one after the other."""
+class Discard(Change):
+    """A collection that is made anew; it goes at once, since no design on record reads it."""
 
-    commands: tuple[Command, ...] = ()
+    def __init__(self, name: str, fence: Fence) -> None:
+        self.summary = f"drop the collection {name}, which an 'apply' of another design has begun to fill"
+        self._drop = Command({"drop": name, "writeConcern": MAJORITY}, (_MISSING_COLLECTION,))
+        self._fence = fence
 
     def run(self) -> Proc[None]:
-        for command in self.commands:
-            (reply,) = yield [command]
-            _checked(reply)
+        yield from self._fence.held(lambda: done(self._drop))
 
 
 class CreateCollection(Change):
-    """A collection with its validator; noted as ours before it is filled, so that it is known after a crash."""
+    """A collection with its validator."""
 
-    def __init__(self, place: Place, record: Record | None, *, home: bool, again: bool) -> None:
-        self._record = record
+    def __init__(self, place: Place, fence: Fence, *, home: bool, again: bool) -> None:
+        self._fence = fence
         emptied = f", empty: {GONE if home else LEFT_OUT}" if again else ""
         self.summary = f"create the collection {place.collection}{emptied}"
         self.fault, self.is_place, self.is_home = f"collection {place.collection} is missing", True, home
-        body = {"create": place.collection, "validator": validator(place), "writeConcern": _MAJORITY}
-        self._name = place.collection
+        body = {"create": place.collection, "validator": validator(place), "writeConcern": MAJORITY}
         self._create = Command(body, (_EXISTS,))
-        self._change = ChangeValidator(place)
+        self._change = _set_validator(place)
 
     def run(self) -> Proc[None]:
-        if self._record is not None:
-            yield from self._record.noted(self._name)
+        yield from self._fence.held(self._make)
+
+    def _make(self) -> Proc[None]:
         (reply,) = yield [self._create]
-        if not _checked(reply):
-            # Somebody who applies a design at the same time was faster, and the validator is his.
-            yield from self._change.run()
+        if not checked(reply):
+            # Somebody who applies the same design was faster, or the validator is another one.
+            yield from done(self._change)
 
 
-class ChangeValidator(_Commands):
+class ChangeValidator(Change):
     """Another validator; documents that are there already are not looked at."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, fence: Fence) -> None:
         self.summary = f"change the validator of {place.collection}"
         self.fault = f"collection {place.collection} has another validator, or none"
-        self.commands = (
-            Command({"collMod": place.collection, "validator": validator(place), "writeConcern": _MAJORITY}),
-        )
+        self._change = _set_validator(place)
+        self._fence = fence
+
+    def run(self) -> Proc[None]:
+        yield from self._fence.held(lambda: done(self._change))
+
+
+def _set_validator(place: Place) -> Command:
+    return Command({"collMod": place.collection, "validator": validator(place), "writeConcern": MAJORITY})
 
 
 class CreateIndexes(Change):
-    """Indexes of one collection, built together in one pass over it."""
+    """Indexes of one collection, built together in one pass over it; those that are in the way go with the same step,
+    so that of two who apply the same design none drops what the other one has made."""
 
-    def __init__(self, place: Place, definitions: list[Document], there: Mapping[str, Document]) -> None:
+    def __init__(self, place: Place, definitions: list[Document], there: Mapping[str, Document], fence: Fence) -> None:
         self._collection = place.collection
+        self._definitions = definitions
         self._names = [one["name"] for one in definitions]
+        self._fence = fence
         self.summary = f"create {_indexes(self._names)} of {place.collection}"
         faults = [f"index {name} is {'another' if name in there else 'missing'}" for name in self._names]
         self.fault = f"collection {place.collection}: {', '.join(faults)}"
-        body = {"createIndexes": place.collection, "indexes": definitions, "writeConcern": _MAJORITY}
-        self._command = Command(body)
+        self._command = Command({"createIndexes": place.collection, "indexes": definitions, "writeConcern": MAJORITY})
 
     def run(self) -> Proc[None]:
+        yield from self._fence.held(self._make)
+
+    def _make(self) -> Proc[None]:
+        (listed,) = yield [_list_indexes(self._collection)]
+        there = _listed(checked(listed))
+        new = [one for one in self._definitions if not _same(one, there.get(one["name"], {"key": {}}))]
+        yield from done(*(_drop_index(self._collection, name) for name in _in_the_way(new, there)))
         (reply,) = yield [self._command]
         if isinstance(reply, KeyplanError):
             cause: Any = reply.__cause__
@@ -329,107 +342,39 @@ def _indexes(names: list[str]) -> str:
     return f"the index{'es' if len(names) > 1 else ''} {', '.join(names)}"
 
 
+def _drop_index(collection: str, name: str) -> Command:
+    body = {"dropIndexes": collection, "index": name, "writeConcern": MAJORITY}
+    return Command(body, (_MISSING_INDEX, _MISSING_COLLECTION))
+
+
 class DropIndex(Change):
     """One index; the documents stay. It goes behind the record, since the design before it reads it, unless it is in
-    the way of another one: then nobody opens the database until that is done."""
+    the way of another one: then nobody opens the database until that is done, and it goes as that is made."""
 
-    def __init__(self, collection: str, name: str, record: Record, *, in_the_way: bool) -> None:
+    def __init__(self, collection: str, name: str, record: Record, *, first: bool) -> None:
         self.summary = f"drop the index {name} of {collection}, which can be made again"
-        body = {"dropIndexes": collection, "index": name, "writeConcern": _MAJORITY}
-        self._command = Command(body, (_MISSING_INDEX,))
-        self._record, self._in_the_way = record, in_the_way
+        self._command = _drop_index(collection, name)
+        self._record, self._first = record, first
 
     def run(self) -> Proc[None]:
-        if not self._in_the_way:
+        if not self._first:
             self._record.behind.append(self._command)
-            return
-        yield from self._record.unsettle_all()
-        (reply,) = yield [self._command]
-        _checked(reply)
+        return
+        yield
 
 
 class DropCollection(Change):
     """A collection that the design no longer has; it goes behind the record, since the design before it reads it."""
 
-    takes_away = True
-
-    def __init__(self, name: str, record: Record, *, home: bool) -> None:
+    def __init__(self, name: str, record: Record, *, home: bool, used: bool) -> None:
+        """`used`: by stores of the design on record."""
         what = "with all its rows" if home else "whose rows can be made again"
         self.summary = f"drop the collection {name}, {what}"
         self.destructive = home
+        self.takes_away = used
         self._name, self._record = name, record
 
     def run(self) -> Proc[None]:
         self._record.drops.append(self._name)
         return
         yield
-
-
-class Record(Change):
-    """Writes the design into the database, if nobody has written another one since, and drops what it no longer has.
-
-    Collections that are to be dropped stay on record until they are gone."""
-
-    summary = f"record the design in {RECORD_COLLECTION}"
-
-    def __init__(self, model: Model, lock: str, upkeep: str, collections: Document, found: Catalog) -> None:
-        self._found = found
-        self._collections = collections
-        self._body = {"model": model.name, "hash": design_hash(lock), "lock": lock, "upkeep": upkeep}
-        self._before: list[Any] = [found.found["changing"], self._body["hash"]]
-        """For which design the record may say that something is being filled."""
-        self.drops: list[str] = []
-        self.behind: list[Command] = []
-        """What else is done when the design is on record."""
-        self.names: Mapping[str, str] = {}
-        """The collections, by view."""
-
-    def unsettle(self, views: Sequence[str]) -> Proc[None]:
-        if self._found.design_hash is not None:
-            yield from self._note({f"collections.{self.names[view]}.{_UNSETTLED}": True for view in views})
-
-    def unsettle_all(self) -> Proc[None]:
-        """Notes that something the design on record reads is about to go."""
-        if self._found.design_hash is not None:
-            yield from self._note({_UNSETTLED: True})
-
-    def noted(self, name: str) -> Proc[None]:
-        """Adds a collection to those on record, whichever design is."""
-        yield from self._note({f"collections.{name}": self._collections[name]})
-
-    def _note(self, about: Mapping[str, Any]) -> Proc[None]:
-        mine = self._body["hash"]
-        query = {"_id": "design", "hash": self._found.design_hash, "changing": {"$in": self._before}}
-        yield from self._update({"q": query, "u": {"$set": {**about, "changing": mine}}})
-        self._before = [mine]
-
-    def run(self) -> Proc[None]:
-        yield from self._write({**{name: self._found.found["ours"][name] for name in self.drops}, **self._collections})
-        if self.drops and self.waits:
-            yield from until_noticed(self.told)  # some may have looked before, and read what they had
-        drops = [Command({"drop": name, "writeConcern": _MAJORITY}, (_MISSING_COLLECTION,)) for name in self.drops]
-        for command in (*self.behind, *drops):
-            (reply,) = yield [command]
-            _checked(reply)
-        if self.drops:
-            yield from self._write(self._collections)
-
-    def _write(self, collections: Document) -> Proc[None]:
-        mine = self._body["hash"]
-        seen = {"hash": {"$in": [mine, self._found.design_hash or mine]}, "changing": {"$in": self._before}}
-        update = {
-            "q": {"_id": "design", "$or": [seen, {"hash": mine, "changing": None}]},  # or somebody was faster
-            "u": {"$set": {**self._body, "collections": collections}, "$unset": {"changing": "", _UNSETTLED: ""}},
-            "upsert": not self._found.found["recorded"],
-        }
-        yield from self._update(update)
-
-    def _update(self, update: Document) -> Proc[None]:
-        body = {"update": RECORD_COLLECTION, "updates": [update], "writeConcern": _MAJORITY}
-        (reply,) = yield [Command(body)]
-        done = _checked(reply)
-        errors = done.get("writeErrors", ())
-        if any(one.get("code") == _DUPLICATE for one in errors) or (not errors and done.get("n") == 0):
-            raise ConflictError("another process is applying a different design to this database; look at it again")
-        if errors:
-            raise DesignMismatchError(f"the design cannot be recorded: {errors[0].get('errmsg')}")

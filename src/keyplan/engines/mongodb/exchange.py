@@ -6,24 +6,23 @@ done; so is its commit where it cannot say. Loads are in `bulk.py`.
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from keyplan.engines.base import SESSION, Pause, Proc, Request
 from keyplan.engines.mongodb.bulk import bulk
-from keyplan.engines.mongodb.calls import Calls, ended, pause, quietly
+from keyplan.engines.mongodb.calls import Calls, commit, ended, is_transient, pause, quietly
 from keyplan.engines.mongodb.faults import DUPLICATE, code_of, details_of, index_of
+from keyplan.engines.mongodb.fence import OvertakenError
+from keyplan.engines.mongodb.fenced import fenced_bulk, held, let_pass, touch
 from keyplan.engines.mongodb.layout import ID_INDEX
-from keyplan.engines.mongodb.operations import Command, Find, Found, More, Together
+from keyplan.engines.mongodb.operations import Command, Find, Found, Held, More, Together
 from keyplan.engines.mongodb.steps import Step
 from keyplan.engines.mongodb.transport import (
     ERRORS,
     BulkWriteError,
     Link,
     OperationFailure,
-    PyMongoError,
     ReadConcern,
     ReadPreference,
     WriteConcern,
@@ -35,8 +34,6 @@ from keyplan.errors import ConflictError, KeyplanError, ThrottledError
 
 ATTEMPTS = 8
 """How often a transaction that met with another one is tried again here, within a fraction of a second."""
-COMMIT_SECONDS = 20.0
-"""How long the outcome of a commit is asked for, which outlasts an election."""
 
 
 def exchange(link: Link, request: Request) -> Calls:
@@ -49,13 +46,17 @@ def exchange(link: Link, request: Request) -> Calls:
         if isinstance(request, More):
             return (yield from _chunk(request.cursor, request.chunk))
         if isinstance(request, BulkRequest):
-            return (yield from bulk(link, request))
+            return (yield from (bulk(link, request) if request.token is None else fenced_bulk(link, request)))
+        if isinstance(request, Held):
+            return (yield from held(link, request, exchange))
         if isinstance(request, Command):
             return (yield from _command(link, request))
         if isinstance(request, Together):
             return (yield from _commands(link, request))
+    except OvertakenError as error:
+        return error
     except ERRORS as error:
-        return link.error(error, writing=isinstance(request, BulkRequest | Command | Together))
+        return link.error(error, writing=isinstance(request, BulkRequest | Command | Held | Together))
     raise TypeError(f"not a request for mongodb: {request!r}")
 
 
@@ -108,7 +109,7 @@ def _commands(link: Link, request: Together) -> Calls:
         )
         for body in request.bodies:
             yield lambda: link.database.command(body, session=session)  # noqa: B023
-        yield from _commit(session)
+        yield from commit(session)
     finally:
         yield from quietly(lambda: session.end_session())
 
@@ -129,6 +130,8 @@ def _write(link: Link, request: WriteRequest) -> Calls:
         if attempt:
             yield pause(attempt)
         try:
+            if attempt and request.token is not None:
+                yield from let_pass(link, request.token)
             if request.is_transaction:
                 found = yield from _transaction(link, request)
             else:
@@ -149,7 +152,7 @@ def _write(link: Link, request: WriteRequest) -> Calls:
         except KeyplanError as error:  # of what is done behind the steps
             return error
         except ERRORS as error:
-            if _has_label(error, "TransientTransactionError") or code_of(error) == 112:
+            if is_transient(error):
                 continue
             return link.error(error, writing=not isinstance(error, ArithmeticError))
         if found is not None:
@@ -168,10 +171,6 @@ def _diagnosed(link: Link, request: WriteRequest, steps: Sequence[Step]) -> Call
         if request.is_vain(step, document):
             step.kind = "skip"
     return None
-
-
-def _has_label(error: BaseException, label: str) -> bool:
-    return isinstance(error, PyMongoError) and error.has_error_label(label)
 
 
 def _alone(link: Link, request: WriteRequest) -> Calls:
@@ -198,11 +197,13 @@ def _transaction(link: Link, request: WriteRequest) -> Calls:
     session = yield lambda: link.session()
     try:
         yield lambda: session.start_transaction(ReadConcern("snapshot"), link.concern, ReadPreference.PRIMARY)
+        if request.token is not None:
+            yield from touch(link, request.token, session)
         yield from _together(link, request.apart, session)
         replies = yield from _together(link, request.steps, session)
         if request.then is not None:
             yield from _going_on(link, request.then(), session)
-        yield from _commit(session)
+        yield from commit(session)
     except Exception:
         # Ends the transaction too. A generator that is thrown away cannot yield: then the driver does it.
         yield from quietly(lambda: session.end_session())
@@ -285,21 +286,6 @@ _BULK: dict[str, Callable[[Step], Any]] = {
     "update": _update_one,
     "delete": lambda step: pymongo.DeleteOne(step.filter),
 }
-
-
-def _commit(session: Any) -> Calls:
-    """Commits, and asks again as long as the outcome is unknown: a commit can be repeated."""
-    until = time.monotonic() + COMMIT_SECONDS
-    while True:
-        try:
-            yield lambda: session.commit_transaction()
-            return
-        except PyMongoError as error:
-            if not error.has_error_label("UnknownTransactionCommitResult") or time.monotonic() > until:
-                raise
-            if code_of(error) in (50, 64, 79):  # done, but no majority has confirmed it in time
-                raise
-            yield 0.1 * (0.5 + random.random())
 
 
 def _step(link: Link, step: Step, session: Any) -> Calls:

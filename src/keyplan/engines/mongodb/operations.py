@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from keyplan.engines.base import Then
 from keyplan.engines.mongodb.limits import CHUNK
 from keyplan.engines.mongodb.values import Document
 
@@ -50,6 +51,15 @@ class Command:
     body: Document
     tolerates: tuple[int, ...] = ()
     """Codes of errors that mean: somebody has done it already."""
+
+
+@dataclass(slots=True)
+class Held:
+    """What `then` makes, done while a transaction keeps the record from getting another token (`fence.py`); the reply is
+    an error, or nothing."""
+
+    token: str
+    then: Then
 
 
 @dataclass(slots=True)

@@ -249,10 +249,15 @@ class MongoCodec(Codec):
     atomic_edits = None
     goes_on = True
 
-    def __init__(self, model: Model, design: Design) -> None:
-        self._model = model
+    def __init__(self, model: Model, design: Design, token: str | None = None) -> None:
+        self._model, self._design = model, design
         self.layout: Layout = layout(model, design)
         self._writer = Writer(self.layout)
+        self._token = token
+
+    def fenced(self, token: str) -> MongoCodec:
+        """The same, but whatever it writes is written only as long as this token is on record (`fence.py`)."""
+        return MongoCodec(self._model, self._design, token)
 
     def reader(self, search: Search) -> Reader:
         if search.at:
@@ -293,7 +298,9 @@ class MongoCodec(Codec):
                 find = More(reply.cursor) if reply.cursor is not None else None
 
     def write(self, edits: Sequence[Edit]) -> Request:
-        return self._writer.write(edits)
+        request = self._writer.write(edits)
+        request.token = self._token
+        return request
 
     def go_on(self, request: Request, then: Then, apart: Sequence[tuple[str, Key]] = ()) -> Request:
         request.then = then
@@ -304,7 +311,10 @@ class MongoCodec(Codec):
         return self._writer.wrote(request, reply)
 
     def bulk(self, edits: Sequence[Edit]) -> list[Request]:
-        return self._writer.bulk(edits)
+        requests = self._writer.bulk(edits)
+        for request in requests:
+            request.token = self._token
+        return requests
 
     def putter(self, view: str) -> Callable[[Sequence[Row]], list[Request]] | None:
-        return self._writer.putter(view)
+        return self._writer.putter(view) if self._token is None else None

@@ -58,15 +58,18 @@ class WriteRequest:
     """What is done behind the steps, before the commit."""
     apart: list[Step] = field(default_factory=list)
     """What makes it meet with others that name the same rows, in a transaction."""
+    token: str | None = None
+    """It is part of an `apply`, and done only as long as that has the database to itself (`fence.py`)."""
 
     @property
     def is_transaction(self) -> bool:
-        return self.then is not None or len([step for step in self.steps if not step.cleans]) > 1
+        more = self.then is not None or self.token is not None
+        return more or len([step for step in self.steps if not step.cleans]) > 1
 
     def again(self) -> WriteRequest:
         """The same, for documents that are there already."""
         made = self.writer.compose(self.edits, careful=True)
-        made.then, made.apart = self.then, self.apart
+        made.then, made.apart, made.token = self.then, self.apart, self.token
         return made
 
     def refusal(self, step: Step, document: Document | None) -> KeyplanError | None:
@@ -111,6 +114,8 @@ class BulkRequest:
     place: Place | None = None
     instead: list[tuple[str, Document, Any]] = field(default_factory=list)
     """What is done for each of them where there is a document already, if not that it is replaced."""
+    token: str | None = None
+    """As above."""
 
 
 @dataclass

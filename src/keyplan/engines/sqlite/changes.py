@@ -253,7 +253,7 @@ class _Record(Change):
         if now != found:
             if changes(batch.model, batch.design, batch.lock, batch.upkeep, now):
                 raise ConflictError(
-                    "another process has changed this file, or applied a design to it, since this one looked; look again"
+                    "another process has applied a design to this file, or changed its tables; look at it again"
                 )
             return  # somebody who applies the same design was faster
         kept = {name: home for name, home in found.found["ours"].items() if name not in batch.dropped}

@@ -67,7 +67,8 @@ def _difference(model: Model, engine: Engine, design: Design, catalog: Catalog, 
         steps.insert(-1, Fill(model, engine, design, views, last))
     told = last.at_once or any(one.announces for one in changes)
     if (views or any(one.takes_away for one in changes)) and not told:
-        steps.insert(0, Notice(last, [name for name, replaces in new.items() if replaces]))
+        notice = Notice(last, [name for name, replaces in new.items() if replaces])
+        steps = [notice, *(one for one in steps if not one.claims)]
     return Difference(catalog, steps)
 
 
@@ -85,26 +86,41 @@ def apply(
 
     Open stores are waited for, until they have noticed that something is about to change."""
     found = yield from difference(model, engine, design, lock)
-    if found.is_destructive and not destroy:
-        listed = ", ".join(change.summary for change in found.changes if change.destructive)
-        raise DesignMismatchError(
-            f"applying this design would destroy data: {listed}; say so to go on, with --destroy or destroy=True"
-        )
+    _refuse_to_destroy(found, destroy)
     try:
+        if found.changes and found.changes[0].claims:
+            yield from _do(found.changes[0], engine, wait, progress)
+            claimed, found = found, (yield from difference(model, engine, design, lock))
+            _refuse_to_destroy(found, destroy)
+            if found.changes:
+                found.changes[-1].follows(claimed.changes[-1])
         for change in found.changes:
-            if progress is not None and not change.only_said:
-                progress(change.summary)
-                change.hears = progress
-            change.waits = wait
-            yield from change.run()
-            if change.announces and engine.leases and wait:
-                yield from until_noticed(progress or (lambda told: None))
+            if not change.claims:
+                yield from _do(change, engine, wait, progress)
     except ConflictError:
         now = yield from engine.inspect(model, design)
         if now.unfinished or not is_same(now, lock or lock_text(model, design)):
             raise
         # Somebody else has applied the same design meanwhile.
     return found
+
+
+def _refuse_to_destroy(found: Difference, destroy: bool) -> None:
+    if found.is_destructive and not destroy:
+        listed = ", ".join(change.summary for change in found.changes if change.destructive)
+        raise DesignMismatchError(
+            f"applying this design would destroy data: {listed}; say so to go on, with --destroy or destroy=True"
+        )
+
+
+def _do(change: Change, engine: Engine, wait: bool, progress: Progress | None) -> Proc[None]:
+    if progress is not None and not change.only_said:
+        progress(change.summary)
+        change.hears = progress
+    change.waits = wait
+    yield from change.run()
+    if change.announces and engine.leases and wait:
+        yield from until_noticed(progress or (lambda told: None))
 
 
 def all_lost(what: str) -> DesignMismatchError:

@@ -17,7 +17,7 @@ class Notice(Change):
     """Comes first: has the record say that something will no longer be as the design there has it."""
 
     summary = "note in the record that the database is being changed, so that nobody opens it meanwhile"
-    announces = True
+    announces = claims = True
 
     def __init__(self, last: Change, views: Sequence[str]) -> None:
         """`last` records the design; `views` are those whose structures have others on record."""
