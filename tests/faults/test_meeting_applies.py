@@ -1,5 +1,5 @@
-"""Several that apply designs at once, in any order of their requests: whoever is overtaken does nothing more, and what is
-on record in the end is there, all of it and nothing else."""
+"""Several that apply designs at once, in any order of their requests: whoever is overtaken does nothing more, and what
+is on record in the end is there, all of it and nothing else."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.conformance.test_changed_designs import MORE, WRITES
 from tests.engines.harness import Harness
 from tests.faults.test_cut_off_applies import NEWEST, OPEN, SHUT, STATES, of
 
-ORDERS = int(os.environ.get("KEYPLAN_ORDERS", "5")) * 8
+ORDERS = int(os.environ.get("KEYPLAN_ORDERS", "5")) * 3
 MARK = '  mark: { update: Score, set: [points, tags, state], where: "sid = :sid", rate: 0.1/s }\n'
 TEAM = """
   team: { find: Team, where: "tid = :tid", rate: 1/s }
@@ -206,7 +206,7 @@ def test_of_several_that_make_the_same_database_one_has_what_its_design_wants(
 @pytest.mark.parametrize("new", [True, False])
 def test_the_same_in_threads_that_run_at_once(harness: Harness, ways: tuple[str, str], new: bool) -> None:
     base, *others = made_for(harness, "", *ways)
-    for seed in range(max(2, ORDERS // 10)):
+    for seed in range(max(2, ORDERS // 5)):
         source = random.Random(seed)
         url = harness.url() if new else filled(harness, base, source)
         chosen = [others[0], others[seed % 2], others[1], others[0]]
@@ -300,7 +300,8 @@ def check(url: str, done: Sequence[tuple[Model, Design]], seed: int, *, there: b
         checked = store.verify()
         assert checked.ok, (seed, checked.structures, checked.problems)
         assert checked.rows == (ROWS if there else 0), seed
-    assert keyplan.apply(model, url, design=design) == [], seed
+    steps = keyplan.apply(model, url, design=design)
+    assert [one for one in steps if not one.startswith("leaves: ")] == [], seed
     return model, design
 
 

@@ -329,6 +329,12 @@ class Change(ABC):
         since that was done, before the last one of the look before this."""
         raise NotImplementedError
 
+    def withdraw(self) -> Proc[None]:
+        """Of the last, where one before it `claims`: takes that back, if nothing else was done, and nothing else was
+        under way before."""
+        return
+        yield
+
     def filled(self, fill: Then) -> Proc[None]:
         """Of the last: does what fills views before it; or, if it is all `at_once`, has it done then."""
         yield from fill()

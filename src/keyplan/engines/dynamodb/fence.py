@@ -44,6 +44,8 @@ class Fence:
     seen: str | None = None
     """The one that was there, of another design."""
     token: str = field(default_factory=lambda: secrets.token_hex(8))
+    shared: bool = False
+    """Somebody else had put it there, and may have written since this process looked."""
 
     def raised(self) -> dict[str, Any]:
         """Puts the token there, unless somebody who applies the same design has done so, as an item of a
@@ -64,6 +66,7 @@ class Fence:
         """Takes the token that is there now for its own: that of the same design."""
         found = yield from _token()
         if found is not None:
+            self.shared = self.shared or self.token != found
             self.token = found
 
     def check(self) -> dict[str, Any]:
@@ -87,9 +90,15 @@ class Fence:
         return FencedRequest([*_chunks(items)], self.check())
 
 
-def lowered() -> dict[str, Any]:
-    """Takes the token away, as an item of a transaction."""
-    return {"Delete": {"Key": fence_key()}}
+def lowered(token: str | None) -> dict[str, Any]:
+    """Takes the token away, as an item of a transaction, if it is still this one: the record may say the same again as
+    it did before others have come and gone."""
+    delete: dict[str, Any] = {"Key": fence_key(), "ConditionExpression": f"attribute_not_exists({PK})"}
+    if token is not None:
+        delete["ConditionExpression"] = "#token = :seen"
+        delete["ExpressionAttributeNames"] = {"#token": "token"}
+        delete["ExpressionAttributeValues"] = {":seen": {"S": token}}
+    return {"Delete": delete}
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from typing import Any
 
 from keyplan.engines.base import OTHER_DESIGN, UNFINISHED, Catalog, Change, Codec, Proc
 from keyplan.engines.dynamodb.faults import ConditionError
-from keyplan.engines.dynamodb.fence import Fence, lowered
+from keyplan.engines.dynamodb.fence import Fence, OvertakenError, lowered
 from keyplan.engines.dynamodb.foreign import fits, recorded
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK, Index
 from keyplan.engines.dynamodb.operations import Request
@@ -76,7 +76,7 @@ class Record(Change):
         head["ExpressionAttributeNames"] = {"#hash": "hash"}
         head["ExpressionAttributeValues"] = values
         if self.fence is not None or "changing" in had:
-            items.append(lowered())
+            items.append(lowered(had.get("fence") if self.fence is None else self.fence.token))
         yield from together([*items, *written_places(self._places, self._found), _holds(self._upkeep)])
 
     def _see_indexes(self) -> Proc[None]:
@@ -91,6 +91,16 @@ class Record(Change):
         if not all(index.name in there and fits(index, there[index.name], types) for index in self._indexes):
             raise ConflictError(_OTHER)
 
+    def follows(self, claimed: Change) -> None:
+        assert isinstance(claimed, Record)
+        assert claimed.fence is not None
+        if self._found.found.get("fence") != claimed.fence.token:
+            raise OvertakenError
+        if self.fence is not None:
+            self.fence.token = claimed.fence.token
+        if not claimed.fence.shared:
+            self.fresh = claimed.fresh  # nobody has written since that look
+
     def guarded(self, codec: Codec) -> Codec:
         if self.fence is None:
             return codec
@@ -98,12 +108,11 @@ class Record(Change):
         return codec.fenced(self.fence)
 
     def _as_seen(self, mine: str) -> tuple[str, dict[str, Any]]:
-        """The record is as it was seen, or as we have made it since, or somebody has recorded the same design."""
+        """The record is as it was seen, or as we have made it since."""
         had = self._found.found
         values = {":mine": {"S": mine}, ":seen": {"S": had.get("hash") or mine}}
         if self.fence is not None:
-            done = "#hash = :mine AND attribute_not_exists(changing)"
-            return f"({done}) OR (#hash IN (:mine, :seen) AND changing = :mine)", values
+            return "(#hash IN (:mine, :seen) AND changing = :mine)", values
         if "changing" in had:
             return "(#hash IN (:mine, :seen) AND changing = :changing)", {**values, ":changing": had["changing"]}
         return "(#hash IN (:mine, :seen) AND attribute_not_exists(changing))", values
@@ -113,7 +122,7 @@ class Announce(Change):
     """Has the record say that the table is being changed, until the design is recorded that it is changed to."""
 
     summary = "note in the record that the table is being changed, so that nobody opens it meanwhile"
-    announces = True
+    announces = claims = True
 
     def __init__(
         self,

@@ -55,8 +55,8 @@ class Command:
 
 @dataclass(slots=True)
 class Held:
-    """What `then` makes, done while a transaction keeps the record from getting another token (`fence.py`); the reply is
-    an error, or nothing."""
+    """What `then` makes, done while a transaction keeps the record from getting another token (`fence.py`); the reply
+    is an error, or nothing."""
 
     token: str
     then: Then

@@ -164,6 +164,14 @@ class Record(Change):
         if self.fence.needed() != claimed.fence.needed():
             raise OvertakenError
 
+    def withdraw(self) -> Proc[None]:
+        about = self._found.found
+        if self._found.unfinished or about["applying"] or about["ours"] != about["kept"]:
+            return
+        unsets = dict.fromkeys((APPLYING, _CHANGING, UNSETTLED, _COMING), "")
+        unsets |= {f"{_COLLECTIONS}.{name}.{UNSETTLED}": "" for name in about["kept"]}
+        yield from self._update({"$unset": unsets})
+
     def guarded(self, codec: Codec) -> Codec:
         assert isinstance(codec, MongoCodec)
         return codec.fenced(self.fence.needed())
@@ -190,15 +198,19 @@ class Record(Change):
             sets[APPLYING] = {TOKEN: token, HASH: self.fence.hash}
         else:
             unsets[APPLYING] = ""
-        update = {"q": self.fence.query(), "u": {"$set": sets, "$unset": unsets}}
-        body = {"update": RECORD_COLLECTION, "updates": [update], "writeConcern": MAJORITY}
+        yield from self._update({"$set": sets, "$unset": unsets})
+        self.fence.token = token
+
+    def _update(self, update: Document) -> Proc[None]:
+        """Changes the record, if the database is still ours."""
+        updates = [{"q": self.fence.query(), "u": update}]
+        body = {"update": RECORD_COLLECTION, "updates": updates, "writeConcern": MAJORITY}
         (reply,) = yield [Command(body)]
         result = checked(reply)
         if result.get("writeErrors"):
             raise DesignMismatchError(f"the design cannot be recorded: {result['writeErrors'][0].get('errmsg')}")
         if result.get("n") == 0:
             raise OvertakenError
-        self.fence.token = token
 
 
 def done(*commands: Command) -> Proc[None]:

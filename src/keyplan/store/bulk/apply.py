@@ -85,23 +85,35 @@ def apply(
     """Makes the server hold the design, and records it there; refuses to destroy anything unless told to.
 
     Open stores are waited for, until they have noticed that something is about to change."""
-    found = yield from difference(model, engine, design, lock)
+    found = now = yield from difference(model, engine, design, lock)
     _refuse_to_destroy(found, destroy)
     try:
-        if found.changes and found.changes[0].claims:
-            yield from _do(found.changes[0], engine, wait, progress)
-            claimed, found = found, (yield from difference(model, engine, design, lock))
-            _refuse_to_destroy(found, destroy)
-            if found.changes:
-                found.changes[-1].follows(claimed.changes[-1])
-        for change in found.changes:
+        claim = next((change for change in found.changes if change.claims), None)
+        if claim is not None:
+            yield from _do(claim, engine, wait, progress)
+            now = yield from _again(found, difference(model, engine, design, lock), destroy)
+        for change in now.changes:
             if not change.claims:
                 yield from _do(change, engine, wait, progress)
     except ConflictError:
-        now = yield from engine.inspect(model, design)
-        if now.unfinished or not is_same(now, lock or lock_text(model, design)):
+        there = yield from engine.inspect(model, design)
+        if there.unfinished or not is_same(there, lock or lock_text(model, design)):
             raise
         # Somebody else has applied the same design meanwhile.
+    return found
+
+
+def _again(claimed: Difference, look: Proc[Difference], destroy: bool) -> Proc[Difference]:
+    """Looks at a database again that was claimed; rows that have come since may be a reason not to go on."""
+    last = claimed.changes[-1]
+    try:
+        found = yield from look
+        _refuse_to_destroy(found, destroy)
+    except DesignMismatchError:
+        yield from last.withdraw()
+        raise
+    if found.changes:
+        found.changes[-1].follows(last)
     return found
 
 
