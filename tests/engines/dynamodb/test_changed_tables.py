@@ -124,7 +124,7 @@ def test_the_table_is_read_once_for_all_entities(url: str) -> None:
     # Whether there are rows at all, before the table is claimed and then; and all of them.
     assert [body.get("Limit") for body in looks] == [50, 50, None]
     assert "BatchGetItem" not in taken.operations
-    assert taken.read[""] < 15
+    assert taken.read[""] < 18  # the second look reads the record once more, and a few items
     writes = [body for operation, body in zip(taken.operations, taken.bodies, strict=True) if "Write" in operation]
     assert [len(body["TransactItems"]) for body in writes if "ConditionCheck" in str(body)] == [16 + 1]
     with keyplan.open(after, url) as store:

@@ -7,13 +7,14 @@ import sqlite3
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path as File
+from typing import Any
 
 import pytest
 
 import keyplan
 from keyplan.engines.sqlite import ENGINE
 from keyplan.engines.sqlite.layout import layout, table_ddl
-from keyplan.errors import ConflictError, DesignMismatchError, UnsupportedError
+from keyplan.errors import ConflictError, DesignMismatchError, UnavailableError, UnsupportedError
 from keyplan.model.load import parse_model
 from keyplan.model.pattern import Condition, Literal, Path
 from keyplan.plan.lockfile import design_hash, lock_text
@@ -197,6 +198,59 @@ def test_rows_that_go_after_an_earlier_version_was_cut_off_are_not_counted(tmp_p
     with keyplan.open(after, url) as store:
         assert store.hourly(sensor=1, start=hour, end=hour + timedelta(hours=1)) == []
         assert store.verify().ok
+
+
+def test_stores_read_on_while_tables_are_filled_and_writers_wait(tmp_path: File) -> None:
+    before, after = (parse_model(WINDOWS + more + REPORTS) for more in ("", HOURLY))
+    design, url = keyplan.design(after, "sqlite"), f"sqlite:{tmp_path}/x.db"
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    with keyplan.open(before, url) as store:
+        store.report(sensor=1, at=hour, degrees=20)
+    seen = []
+    with keyplan.open(before, f"{url}?timeout=20ms") as old:
+
+        def meanwhile(told: str) -> None:
+            if not told.endswith(" rows"):
+                return
+            seen.append(old.reading(sensor=1, at=hour)["degrees"])
+            with pytest.raises(UnavailableError, match="locked by another process"):
+                old.report(sensor=2, at=hour, degrees=20)
+            assert keyplan.apply(before, f"{url}?timeout=20ms") == []  # nothing to do, so far
+            with pytest.raises(UnavailableError, match="locked by another process"):
+                keyplan.apply(after, f"{url}?timeout=20ms", design=design)
+
+        keyplan.apply(after, url, design=design, progress=meanwhile)
+        with pytest.raises(DesignMismatchError, match="open it again"):
+            old.report(sensor=2, at=hour, degrees=20)
+    assert seen == [20]
+    with keyplan.open(after, url) as store:
+        assert store.hourly(sensor=1, start=hour, end=hour + timedelta(hours=1))[0]["readings"] == 1
+        assert store.verify().ok
+
+
+def test_an_apply_that_is_interrupted_leaves_the_file_as_it_was(tmp_path: File) -> None:
+    before, after = (parse_model(WINDOWS + more + REPORTS) for more in ("", HOURLY))
+    design, url = keyplan.design(after, "sqlite"), f"sqlite:{tmp_path}/x.db"
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+
+    def schema() -> list[Any]:
+        with sqlite3.connect(tmp_path / "x.db") as raw:
+            return raw.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
+
+    def interrupted(told: str) -> None:
+        if told.endswith(" rows"):
+            raise KeyboardInterrupt
+
+    with keyplan.open(before, url) as store:
+        store.report(sensor=1, at=hour, degrees=20)
+        made = schema()
+        with pytest.raises(KeyboardInterrupt):
+            keyplan.apply(after, url, design=design, progress=interrupted)
+        assert schema() == made
+        store.report(sensor=2, at=hour, degrees=20)
+    keyplan.apply(after, url, design=design)
+    with keyplan.open(after, url) as store:
+        assert store.verify().rows == 2
 
 
 def test_views_are_filled_where_they_have_another_table(tmp_path: File) -> None:

@@ -19,8 +19,8 @@ from keyplan.engines.sqlite.pack import DESIGN_TABLE
 TICK = ("CREATE VIEW keyplan_tick AS SELECT 1", "DROP VIEW keyplan_tick")
 """Statements that change nothing but the number of the schema."""
 CHANGING, UPKEEP = "$changing", "$upkeep"
-"""Stand among the names of tables on record: with the hash of a design, while tables are being filled for it, and with
-what open stores have to agree on."""
+"""Stand among the names of tables on record: with the hash of a design, where an earlier version was filling tables for
+it, and with what open stores have to agree on."""
 
 RECORD = f"SELECT tables FROM {DESIGN_TABLE}"
 
