@@ -112,7 +112,7 @@ def _again(claimed: Difference, look: Proc[Difference], destroy: bool) -> Proc[D
     except DesignMismatchError:
         yield from last.withdraw()
         raise
-    if found.changes:
+    if not all(change.only_said for change in found.changes):
         found.changes[-1].follows(last)
     return found
 
