@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path as File
@@ -198,6 +199,20 @@ def test_rows_that_go_after_an_earlier_version_was_cut_off_are_not_counted(tmp_p
     with keyplan.open(after, url) as store:
         assert store.hourly(sensor=1, start=hour, end=hour + timedelta(hours=1)) == []
         assert store.verify().ok
+
+
+def test_whoever_opens_a_new_file_waits_for_others_that_make_it(tmp_path: File) -> None:
+    model, url = parse_model(WINDOWS + REPORTS), f"sqlite:{tmp_path}/x.db"
+    other = sqlite3.connect(tmp_path / "x.db", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(UnavailableError, match="locked by another process"):
+        keyplan.apply(model, f"{url}?timeout=20ms")
+    timer = threading.Timer(0.3, lambda: other.execute("COMMIT"))
+    timer.start()
+    assert keyplan.apply(model, url)
+    timer.join()
+    assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    other.close()
 
 
 def test_stores_read_on_while_tables_are_filled_and_writers_wait(tmp_path: File) -> None:

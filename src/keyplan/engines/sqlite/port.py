@@ -16,6 +16,7 @@ import asyncio
 import os
 import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -397,16 +398,27 @@ def _prepare(connection: sqlite3.Connection, where: Address, memory: bool) -> No
     """Settings of a new connection. The first one reads the file, so that what is no database is found here."""
     there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     if not memory and (not there or DESIGN_TABLE in there):  # somebody else's file is left as it is
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError as error:
-            if _code(error) != sqlite3.SQLITE_READONLY:  # what cannot be written can still be read
-                raise
+        _write_ahead(connection, time.monotonic() + where.timeout)
     connection.execute(f"PRAGMA synchronous={where.synchronous}")
     connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
     connection.execute("PRAGMA temp_store=MEMORY")
     for name, arguments, function in FUNCTIONS:
         connection.create_function(name, arguments, function, deterministic=True)
+
+
+def _write_ahead(connection: sqlite3.Connection, until: float) -> None:
+    """Has the file written ahead. While another process writes it otherwise, as one that makes it at the same time does,
+    SQLite refuses that at once, whatever its timeout."""
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if _code(error) == sqlite3.SQLITE_READONLY:  # what cannot be written can still be read
+                return
+            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+        time.sleep(0.005)
 
 
 def _code(error: BaseException) -> int | None:
