@@ -407,8 +407,8 @@ def _prepare(connection: sqlite3.Connection, where: Address, memory: bool) -> No
 
 
 def _write_ahead(connection: sqlite3.Connection, until: float) -> None:
-    """Has the file written ahead. While another process writes it otherwise, as one that makes it at the same time does,
-    SQLite refuses that at once, whatever its timeout."""
+    """Has the file written ahead. While another process writes it otherwise, as one that makes it at the same time
+    does, SQLite refuses that at once, whatever its timeout."""
     while True:
         try:
             connection.execute("PRAGMA journal_mode=WAL")
