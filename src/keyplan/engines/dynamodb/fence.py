@@ -42,22 +42,27 @@ class Fence:
     """The token of one `apply`."""
 
     seen: str | None = None
-    """The one that was there, of another design."""
+    """The one that was there."""
+    joins: bool = False
+    """That was of the same design, and is taken over as it is."""
     token: str = field(default_factory=lambda: secrets.token_hex(8))
     shared: bool = False
     """Somebody else had put it there, and may have written since this process looked."""
 
     def raised(self) -> dict[str, Any]:
-        """Puts the token there, unless somebody who applies the same design has done so, as an item of a
-        transaction that checks that nobody applies another one."""
+        """Puts the token there, as an item of a transaction that checks that it is as it was seen: the record may say
+        the same again as it did before others have come and gone."""
+        if self.seen is not None and self.joins:
+            self.token, self.shared = self.seen, True
+            return self.check()
         update: dict[str, Any] = {
             "Key": fence_key(),
-            "UpdateExpression": "SET #token = if_not_exists(#token, :mine)",
+            "UpdateExpression": "SET #token = :mine",
+            "ConditionExpression": "attribute_not_exists(#token)",
             "ExpressionAttributeNames": {"#token": "token"},
             "ExpressionAttributeValues": {":mine": {"S": self.token}},
         }
         if self.seen is not None:
-            update["UpdateExpression"] = "SET #token = :mine"
             update["ConditionExpression"] = "#token = :seen"
             update["ExpressionAttributeValues"][":seen"] = {"S": self.seen}
         return {"Update": update}
@@ -65,9 +70,9 @@ class Fence:
     def joined(self) -> Proc[None]:
         """Takes the token that is there now for its own: that of the same design."""
         found = yield from _token()
-        if found is not None:
-            self.shared = self.shared or self.token != found
-            self.token = found
+        if found is None:
+            raise OvertakenError
+        self.token, self.shared = found, True
 
     def check(self) -> dict[str, Any]:
         """That the token is still there, as an item of a transaction."""

@@ -150,7 +150,7 @@ class Announce(Change):
         head: dict[str, Any] = {
             "Key": record_key(DESIGN, 0),
             "UpdateExpression": "SET changing = :mine" + (" ADD index_names :names" if self._indexes else ""),
-            "ConditionExpression": f"#hash = :seen AND (changing = :mine OR {before})",
+            "ConditionExpression": f"#hash = :seen AND {before}",
             "ExpressionAttributeNames": {"#hash": "hash"},
             "ExpressionAttributeValues": {":mine": {"S": self._mine}, ":seen": {"S": had["hash"]}},
         }
@@ -162,8 +162,22 @@ class Announce(Change):
         stops_reads = self._stops_reads or "changing" in had
         holds = _changing(stops_reads)
         places = written_places(self._places, self._found)
-        yield from together([{"Update": head}, self._fence.raised(), *places, holds])
+        try:
+            yield from together([{"Update": head}, self._fence.raised(), *places, holds])
+        except ConflictError:
+            yield from self._join()
+
+    def _join(self) -> Proc[None]:
+        """Goes on with somebody who has begun to apply the same design since we looked, and who has seen more: what
+        that one has noted stays as it is. A token that is read before the record can be out of date, but not of another
+        design."""
         yield from self._fence.joined()
+        (reply,) = yield [Request("GetItem", {"Key": record_key(DESIGN, 0), "ConsistentRead": True})]
+        if isinstance(reply, Exception):
+            raise reply
+        now = reply.get("Item", {})
+        if now.get("changing") != {"S": self._mine} or now["hash"]["S"] != self._found.found["hash"]:
+            raise OvertakenError
 
 
 def _holds(upkeep: str) -> dict[str, Any]:
@@ -199,7 +213,7 @@ def look(upkeep: str) -> Proc[Held]:
 def fence_of(lock: str, found: Catalog) -> Fence:
     """The fence of whoever applies a design: to be shared with others who do, and to be taken from those of another."""
     changing = found.found.get("changing", {}).get("S")
-    return Fence(None if changing in (None, design_hash(lock)) else found.found.get("fence"))
+    return Fence(found.found.get("fence"), joins=changing == design_hash(lock))
 
 
 def written_places(places: Sequence[Standing], found: Catalog) -> list[dict[str, Any]]:
