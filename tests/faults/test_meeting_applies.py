@@ -151,12 +151,13 @@ def test_stores_write_and_some_are_killed_meanwhile(
     for seed in range(ORDERS):
         source = random.Random(1000 + seed)
         url = filled(harness, base, source)
-        chosen = [source.choice([*others, base]) for _ in range(3)]
+        chosen = [source.choice([*others, base]) for _ in range(source.randrange(2, 5))]
+        hurry = source.random() ** 2  # now and then, all of them begin at the same time
         with keyplan.open(base[0], url, design=base[1]) as old:
             appliers: list[Applying] = []
             ended: list[Applying] = []
             while chosen or appliers:
-                if chosen and (not appliers or source.random() < 0.05):
+                if chosen and (not appliers or source.random() < hurry):
                     appliers.append(Applying(*chosen.pop(), url))
                 if source.random() < 0.3:
                     try:
