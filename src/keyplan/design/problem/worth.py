@@ -58,8 +58,8 @@ def at_least_worth(own: Couplings, least: float) -> dict[str, tuple[float, float
 
 
 def copies_of_rows(model: Model, kinds: Mapping[str, Kind], views: Mapping[str, View], cost: float) -> Couplings:
-    """Per entity, what each view with its rows that we keep ourselves, inside others or not, costs beyond the first: more
-    to keep true.
+    """Per entity, what each view with its rows that we keep ourselves, inside others or not, costs beyond the first:
+    there is more to keep true.
 
     One of rows that point at nothing is none: there are hardly any.
     """
