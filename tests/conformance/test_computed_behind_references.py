@@ -130,3 +130,55 @@ def test_a_message_takes_the_requests_that_the_design_says(harness: Harness) -> 
             figures = store.design.writes[name].figures
             assert (done.requests, done.rounds) == (figures.requests, figures.trips), name
         assert store.verify().ok
+
+
+TOGETHER = """
+entities:
+  Owl:
+    count: 1M
+    fields: { o: "int, key", name: string(4), boss: "Owl, as staff, optional 50%", n: count(kids), top: max(kids.v) }
+  Kid:
+    count: 3M
+    key: [owl, k]
+    fields: { k: int, owl: "Owl, as kids", v: "int, default 1" }
+patterns:
+  staff: { find: Owl, where: "name = :name", order: boss.n, page: 2, with: [boss.top], rate: 2k/s }
+  valued: { find: Kid, where: "v = :v", page: 2, with: [owl.name], rate: 2k/s }
+  kid: { find: Kid, where: "owl = :owl and k = :k", with: [owl.name], rate: 1/s }
+  owl: { find: Owl, where: "o = :o", rate: 2k/s }
+writes:
+  put_kid: { upsert: Kid, rate: 1/min }
+  drop_kid: { delete: Kid, where: "owl = :owl and k = :k", rate: 1/min }
+  mend_kid: { update: Kid, set: [v], where: "owl = :owl and k = :k", rate: 1/min }
+  put_owl: { upsert: Owl, rate: 1/min }
+  name_owl: { update: Owl, set: [name], where: "o = :o", rate: 1/min }
+transactions:
+  settle_in: [put_kid x1 max 2, put_owl]
+  move_in: [drop_kid, put_kid, put_owl]
+  both: [name_owl, mend_kid]
+"""
+
+
+def test_what_one_write_does_to_a_row_and_to_what_is_computed_for_it(both: Both) -> None:
+    """A row comes in the transaction in which others begin or cease to count for it; one that copies changes too."""
+    rows: list[tuple[str, dict[str, Any]]] = [
+        ("Owl", {"o": 0, "name": "a", "boss": 1}),
+        ("Owl", {"o": 3, "name": "a", "boss": 2}),
+        ("Kid", {"owl": 1, "k": 0, "v": 1}),
+        ("Kid", {"owl": 0, "k": 0, "v": 2}),
+    ]
+    writes: list[tuple[str, dict[str, Any]]] = [
+        ("settle_in", {"put_kid": [{"owl": 2, "k": 5, "v": 7}], "put_owl": {"o": 2, "name": "a"}}),
+        (
+            "move_in",
+            {
+                "drop_kid": {"owl": 1, "k": 0},
+                "put_kid": {"owl": 0, "k": 9, "v": 9},
+                "put_owl": {"o": 1, "name": "b", "boss": 2},
+            },
+        ),
+        ("both", {"name_owl": {"o": 0, "name": "b"}, "mend_kid": {"owl": 0, "k": 0, "v": 3}}),
+    ]
+    reads: list[tuple[str, dict[str, Any]]] = [("staff", {"name": name}) for name in "ab"]
+    reads += [("valued", {"v": v}) for v in (1, 2, 3, 7)] + [("owl", {"o": o}) for o in range(4)]
+    both(TOGETHER, rows).stays_right(writes, reads)

@@ -16,10 +16,10 @@ from keyplan.errors import ConflictError
 from keyplan.model.model import Model
 from keyplan.plan.edits import Edit
 from keyplan.store.pump import Tally, counted
-from keyplan.store.writing.changes import Batch, ChangedMeanwhileError, Name, RowChange, differing_columns, merged, note
+from keyplan.store.writing.changes import Batch, ChangedMeanwhileError, Name, RowChange, differing_columns, merged
 from keyplan.store.writing.intents import Intents
 from keyplan.store.writing.mutate import Mutator
-from keyplan.store.writing.rows import RowReader, World
+from keyplan.store.writing.rows import RowReader
 
 CATCH_UP_ATTEMPTS = 50
 
@@ -104,12 +104,7 @@ class Afterwards:
 
     def late(self, batch: Batch, watched: list[RowChange], now: datetime) -> Proc[list[RowChange]]:
         """The rows that copy from changed ones, and were not found before."""
-        world = World(self.model, self.reader, now)
-        for change in watched:
-            note(world, change)
-        found = yield from self.mutator.followers(world, watched, done=batch.changes)
-        done = {(change.entity, change.key) for change in batch.changes}
-        return [replace(change, late=True) for change in found if (change.entity, change.key) not in done]
+        return (yield from self.mutator.latecomers(watched, now, batch.changes))
 
     def catch_up(self, batch: Batch, now: datetime, others: Sequence[RowChange] = ()) -> Proc[None]:
         """Rows that began to copy from a changed row while it was being changed are brought up to date.
@@ -189,9 +184,8 @@ class Afterwards:
             return
         if isinstance(reply, Exception):
             raise reply
-        done = () if pending else {(one.entity, one.key) for one in batch.changes}
         for one in late:
-            yield from self.intents.finish(one, now, done)
+            yield from self.intents.finish(one, now, () if pending else batch.changes)
         if not pending:
             yield from self.catch_up(batch, now, late)
 

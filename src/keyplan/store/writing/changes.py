@@ -61,6 +61,8 @@ class RowChange:
     """Of a row that comes: what was computed for its key before, as far as others copy it."""
     covered: frozenset[tuple[str, str]] = frozenset()
     """Of a row that is deleted: whose references to it were followed already, to delete what they belong to."""
+    by: set[tuple[str, ...]] = field(default_factory=set)
+    """The references by which it was found to copy from a row that changes."""
     late: bool = False
     """It is brought up to date after the values that it copies were changed: it may have begun to copy them meanwhile,
     or have been brought up to date already."""
@@ -118,9 +120,18 @@ class Work:
     leaving: dict[Name, Ghost] = field(default_factory=dict)
 
     def check_sources(
-        self, places: Places, copies: Iterable[Path], entity: str, row: Row, new: bool, number: int
+        self,
+        places: Places,
+        copies: Iterable[Path],
+        entity: str,
+        row: Row,
+        new: bool,
+        number: int,
+        *,
+        ghosts: bool = True,
     ) -> None:
-        """Checks that the rows which values were copied from are still as they were read.
+        """Checks that the rows which values were copied from are still as they were read; and `ghosts`, as far as that
+        is left to be found out.
 
         What no write of the model changes needs none, once it is there; nor does what this write itself changes, which
         it tests where that matters.
@@ -147,7 +158,7 @@ class Work:
                 else:
                     source = world.seen[found]
                 if source is None:
-                    if new and found in world.ghosts:
+                    if ghosts and found in world.ghosts:
                         self.ghosts[found] = world.ghosts[found]
                     self.check_absence(places, target, key, number)
                     break

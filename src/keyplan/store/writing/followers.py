@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
 
 from keyplan.engines.base import Proc
 from keyplan.errors import RangeError
@@ -30,7 +32,8 @@ class Followers:
             if not copied or change.follows or change.blind:
                 continue
             note(world, change)
-            old, new = change.old, change.new
+            # Of a row that comes, its followers had what was computed for its key before.
+            old, new = change.before if change.old is None else change.old, change.new
             if old is not None and new is not None and any(old[one.column] != new[one.column] for one in copied):
                 sources.append(change)
         if not followers:
@@ -68,6 +71,7 @@ class Followers:
         cut off and done again.
         """
         found: list[RowChange] = []
+        known = {(change.entity, change.key): change for change in among or changes}
         sources: dict[str, list[tuple[RowChange, set[str]]]] = {}
         for change in changes:
             if not (change.is_new or change.blind or change.follows) and self.places.watches[change.entity]:
@@ -82,12 +86,43 @@ class Followers:
                 ]
                 rows = (yield from self.watching(watch, watched, world, done)) if watched else {}
                 for key, row in rows.items():
-                    if (watch.entity, key) not in world.changed:
-                        world.changed[watch.entity, key] = (row, row)
-                        found.append(RowChange(watch.entity, key, row, row, watched[0].label, follows=True))
-                    else:
-                        self.recopy(world, among or changes, watch.entity, key, row)
+                    name = (watch.entity, key)
+                    if name not in world.changed and not (name in known and known[name].blind):
+                        world.changed[name] = (row, row)
+                        known[name] = RowChange(*name, row, row, watched[0].label, follows=True)
+                        found.append(known[name])
+                    if name in known:
+                        self.recopy(world, known[name], row)
+                        known[name].by.add(watch.roles)
         return found
+
+    def latecomers(
+        self, sources: Sequence[RowChange], now: datetime, batch: Sequence[RowChange] = (), *, written: bool = True
+    ) -> Proc[list[RowChange]]:
+        """The rows that copy from changed ones by now, but for those whose copies were worked out along with these, in
+        a batch that was written or is about to be.
+
+        A row of the same write may have come to point at another one of it meanwhile, or at itself.
+        """
+        found = yield from self.followers(World(self.model, self.reader, now), list(sources), done=batch)
+        mine = {(one.entity, one.key): one for one in batch if not one.ghost}
+        return [
+            replace(one, late=True)
+            for one in found
+            if not ((change := mine.get((one.entity, one.key))) and self.is_worked_out(change, one, written))
+        ]
+
+    def is_worked_out(self, change: RowChange, found: RowChange, written: bool) -> bool:
+        """Whether a change has all that follows from the references by which its row was found again."""
+        if change.old is None or change.new is None:
+            return True
+        assert found.old is not None
+        roles = self.model.entities[change.entity].roles
+        seen = change.new if written else change.old
+        if any(found.old.get(column) != seen.get(column) for way in found.by for column in roles[way[0]].columns):
+            return False
+        set_here = differing_columns(change)
+        return all(way in change.by or set_here.intersection(roles[way[0]].columns) for way in found.by)
 
     def watching(
         self, watch: Watch, changes: list[RowChange], world: World, done: Sequence[RowChange]
@@ -122,18 +157,18 @@ class Followers:
             keys, new = list(found), []
         return found
 
-    def recopy(self, world: World, changes: Sequence[RowChange], entity: str, key: Key, row: Row) -> None:
+    def recopy(self, world: World, change: RowChange, row: Row) -> None:
         """Notes that a row which is changed anyway copies something else from now on."""
-        for change in changes:
-            if (change.entity, change.key) == (entity, key) and not (change.recopied or change.follows):
-                change.recopied = True
-                if change.blind:  # what it copies has to be worked out, and for that the row is known now
-                    change.blind, change.old = False, row
-                    if change.new is not None:
-                        columns = self.model.entities[entity].columns
-                        try:
-                            sums = {name: add(columns[name].type, row[name], by) for name, by in change.adds.items()}
-                        except OverflowError as error:
-                            raise RangeError(f"{change.label}: {error}; nothing was written") from None
-                        change.new = {**row, **change.sets, **sums}
-                    world.changed[entity, key] = (change.old, change.new)
+        if change.recopied or change.follows:
+            return
+        change.recopied = True
+        if change.blind:  # what it copies has to be worked out, and for that the row is known now
+            change.blind, change.old = False, row
+            if change.new is not None:
+                columns = self.model.entities[change.entity].columns
+                try:
+                    sums = {name: add(columns[name].type, row[name], by) for name, by in change.adds.items()}
+                except OverflowError as error:
+                    raise RangeError(f"{change.label}: {error}; nothing was written") from None
+                change.new = {**row, **change.sets, **sums}
+            world.changed[change.entity, change.key] = (change.old, change.new)

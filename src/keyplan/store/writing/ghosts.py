@@ -22,8 +22,7 @@ from keyplan.engines.base import Proc, Reply
 from keyplan.errors import ConflictError, UncertainError
 from keyplan.plan.edits import Edit, Test
 from keyplan.plan.intents import INTENTS
-from keyplan.store.writing.changes import Batch, ChangedMeanwhileError, Name, RowChange, note
-from keyplan.store.writing.rows import World
+from keyplan.store.writing.changes import Batch, ChangedMeanwhileError, Name, RowChange
 
 if TYPE_CHECKING:
     from keyplan.store.writing.intents import Intents
@@ -81,13 +80,7 @@ class Ghosts:
     def has_more(self, changes: Sequence[RowChange], now: datetime) -> Proc[bool]:
         """Whether rows that are not among these changes copy from a ghost that is."""
         ghosts = [change for change in changes if change.ghost]
-        if not ghosts:
-            return False
-        mutator = self.intents.mutator
-        world = World(mutator.model, mutator.reader, now)
-        for change in changes:
-            note(world, change)
-        return bool((yield from mutator.followers(world, ghosts)))
+        return bool(ghosts) and bool((yield from self.intents.mutator.latecomers(ghosts, now, changes, written=False)))
 
     def send(self, edits: Sequence[Edit], held: Sequence[Edit]) -> Proc[Reply]:
         """Writes edits together with those that let ghosts go; if that is refused, they are let go all the same."""

@@ -15,7 +15,7 @@ who is late fails its check once the row has changed again, which it cannot befo
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -27,12 +27,12 @@ from keyplan.model.values import from_json, to_json
 from keyplan.plan.edits import Edit, Test
 from keyplan.plan.intents import INTENTS
 from keyplan.plan.steps import Search
-from keyplan.store.writing.changes import Batch, ChangedMeanwhileError, RowChange, differing_columns, merged, note
+from keyplan.store.writing.changes import Batch, ChangedMeanwhileError, RowChange, differing_columns, merged
 from keyplan.store.writing.copies import Copied, Copies
 from keyplan.store.writing.ghosts import Ghosts, Hold
 from keyplan.store.writing.mutate import Mutator
 from keyplan.store.writing.places import Kept
-from keyplan.store.writing.rows import Key, Row, World
+from keyplan.store.writing.rows import Key, Row
 from keyplan.store.writing.sums import Owed, Sums
 from keyplan.store.writing.too_many import too_many
 
@@ -259,13 +259,10 @@ class Intents:
         if light.owes:
             yield from self.sums.pay_all()
 
-    def finish(self, change: RowChange, now: datetime, done: Collection[tuple[str, Key]] = ()) -> Proc[None]:
-        """Brings everything that copies from a row up to date, but for rows that are `done`, and forgets the intent."""
+    def finish(self, change: RowChange, now: datetime, batch: Sequence[RowChange] = ()) -> Proc[None]:
+        """Brings all that copies from a row up to date, but for what a batch has done, and forgets the intent."""
         for _ in range(ATTEMPTS):
-            world = World(self.model, self.mutator.reader, now)
-            note(world, change)
-            followers = yield from self.mutator.followers(world, [change])
-            late = [replace(one, late=True) for one in followers if (one.entity, one.key) not in done]
+            late = yield from self.mutator.latecomers([change], now, batch)
             finished = yield from self.in_chunks(change, late, now)
             if finished:
                 (reply,) = yield [self.codec.write([Edit(INTENTS, "delete", (self.name(change),))])]

@@ -107,6 +107,8 @@ class Mutator(Followers):
         for change in (*done, *changes):
             if change.blind and change.new is not None and change.new is change.old:
                 continue  # only the key of this row is known, and nothing that others copy of it changes
+            if change.late and (change.entity, change.key) in world.changed:
+                continue  # it has come to copy from itself, or from another of those that were changed before
             note(world, change)
         changes = list(changes)
         if followers:
@@ -261,7 +263,9 @@ class Mutator(Followers):
             for side, row in ((False, change.old), (True, change.new)):
                 if row is not None and (side or (place.key_copies and not patched)):
                     copies = again if patched else place.copies
-                    work.check_sources(self.places, copies, change.entity, row, side, number)
+                    # An entry that is taken away has to be there. Where none was, one may have come with a ghost.
+                    ghosts = side or not (before and place.lags)
+                    work.check_sources(self.places, copies, change.entity, row, side, number, ghosts=ghosts)
         for edit in edits:
             work.edits.append(self.guarded(edit, change, place, tests, work.world.now))
 
@@ -389,8 +393,9 @@ class Mutator(Followers):
         """The columns, with their old values, that entries which are put somewhere else hold of the row."""
         assert change.old is not None
         own = self.model.entities[change.entity]
+        known = {*own.stored, *(kept.column for kept in self.places.kept[change.entity])}.difference(own.key)
         wholes = [edit.values for edit in work.edits[start:] if edit.do == "put"]
-        held = {path for values in wholes for path in values if path in own.stored and path not in own.key}
+        held = {path for values in wholes for path in values if path in known}
         return {path: change.old[path] for path in sorted(held)}
 
     def test_home(self, work: Work, change: RowChange, tests: Mapping[str, Any], start: int) -> None:

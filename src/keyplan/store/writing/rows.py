@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from keyplan.engines.base import Codec, Proc, Span
@@ -88,10 +89,16 @@ class RowReader:
         flat = [{column: row[column] for column in columns} for rows in lists for row in rows]
         keys = [home.keys(row)[0] for row in flat]
         entries = yield from entries_at(self.executor.codec, home, keys, marks)
-        for row, entry in zip(flat, entries, strict=True):
-            row |= {path: entry[path] if entry is not None else None for path in marks}
-        left = iter(flat)
-        return [[next(left) for _ in rows] for rows in lists]
+        left = iter(zip(flat, entries, strict=True))
+        # A row that is not in its home has gone since it was found.
+        return [
+            [
+                {**row, **{path: entry[path] for path in marks}}
+                for row, entry in islice(left, len(rows))
+                if entry is not None
+            ]
+            for rows in lists
+        ]
 
     def pointing_at(
         self, entity: str, role: str, keys: Sequence[Key], now: datetime, *, new: bool = False

@@ -316,9 +316,8 @@ class Writer:
                 pending = light.pending if light is not None else ()
                 for change in pending:
                     yield from self.intents.finish(change, now)
-                done = {(change.entity, change.key) for change in batch.changes}
                 for change in late if not pending else ():
-                    yield from self.intents.finish(change, now, done)
+                    yield from self.intents.finish(change, now, batch.changes)
                 is_late = not self.codec.goes_on
                 if not pending and is_late:
                     yield from self.afterwards.catch_up(batch, now, late)
