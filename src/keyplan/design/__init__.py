@@ -18,7 +18,9 @@ from keyplan.design.findings.hints import hints
 from keyplan.design.findings.located import located
 from keyplan.design.findings.unserved import explain_unserved
 from keyplan.design.problem.build import Built
+from keyplan.design.program.blocked import blocking_calls, why_not_kept
 from keyplan.design.program.cheapest import cheapest
+from keyplan.design.program.solve import Solution
 from keyplan.design.report.document import document
 from keyplan.engines.base import Engine
 from keyplan.errors import DesignError
@@ -56,25 +58,37 @@ def _designed(model: Model, engine: Engine, keep: Design | None, advise: bool) -
     given, lost = carried_over(model, engine.kinds, keep) if keep is not None else ({}, {})
     built, solution = cheapest(model, engine, given=given)
     if solution is None:
-        lacking = [text for text, names in built.problem.required if not names]
-        reason = f"; there is no way to keep {lacking[0]}" if lacking else ""
-        why = built.refused.get(lacking[0]) if lacking else None
-        reason += f": {why}" if why else ""
-        kept = " with the structures that are kept" if keep is not None else ""
-        raise DesignError(f"{model.name}: {engine.name} cannot serve this model at all{kept}{reason}")
+        raise DesignError(f"{model.name}: {engine.name} cannot serve this model at all{_why_not(built)}")
     unserved = explain_unserved(model, engine, built, advise)
     assembly = Assembly(model, engine, built, solution)
     found = assembly.design(perf_counter() - started, unserved)
     advice = hints(built, solution, found) if advise else ()
-    findings = (*found.findings, *_kept(built, lost), *advice)
+    findings = (*found.findings, *_kept(built, solution, lost), *advice)
     return replace(found, findings=tuple(located(model, finding) for finding in findings))
 
 
-def _kept(built: Built, lost: Mapping[str, str]) -> list[Finding]:
+def _why_not(built: Built) -> str:
+    """What is in the way of any design, to be put behind that there is none."""
+    lacking = [text for text, names in built.problem.required if not names]
+    if lacking:
+        why = built.refused.get(lacking[0])
+        return f"; there is no way to keep {lacking[0]}" + (f": {why}" if why else "")
+    kept = why_not_kept(built.problem)
+    if kept:
+        return f" with the structures that are kept; {kept}; design without --keep, or change that"
+    calls = " or ".join(f"'{name}'" for name in blocking_calls(built.problem)[:3])
+    return f"; without {calls} it could" if calls else ""
+
+
+def _kept(built: Built, solution: Solution, lost: Mapping[str, str]) -> list[Finding]:
     """What keeping structures did not achieve."""
-    findings = [Finding("warning", name, f"it cannot be kept: {reason}") for name, reason in lost.items()]
-    for label, name in built.given.items():
-        reason = unfit(built.forms, built.problem.views[name])
+    findings = [
+        Finding("warning", name, f"it cannot be kept: {text}")
+        for name, text in (*lost.items(), *built.baseless.items())
+    ]
+    for label, names in built.given.items():
+        chosen = [built.problem.views[name] for name in names if name in solution.chosen]
+        reason = next(filter(None, (unfit(built.forms, view) for view in chosen)), "")
         if reason:
             findings.append(Finding("warning", label, f"it is kept, but {reason}", "design without keeping it"))
     return findings

@@ -57,7 +57,7 @@ class Assembly:
         self.built = built
         self.solution = solution
         # Given views come first, in their order, so that a design that keeps them names and packs them as before.
-        first = {name: number for number, name in enumerate(built.given.values())}
+        first = {name: number for number, name in enumerate(built.given_names)}
         order = sorted(solution.chosen, key=lambda name: (first.get(name, len(first)), int(name[1:])))
         self.chosen = {name: built.problem.views[name] for name in order}
         self.evaluation = evaluate(built.problem, set(solution.chosen))

@@ -61,7 +61,7 @@ def _all_measures(views: Iterable[View]) -> tuple[Measure, ...]:
 
 def _can_be_kept(model: Model, need: Need, fold: FoldSpec) -> bool:
     """Whether what an aggregate depends on can be followed row by row."""
-    if model.entities[need.entity].ttl is not None and (need.window is None or not _always_expires(model, need.entity)):
+    if model.entities[need.entity].ttl is not None and (need.window is None or not always_expires(model, need.entity)):
         return False  # an expired row would stay counted; a window of which some have expired is read row by row
     paths = [condition.path for condition in need.given] + [group.path for group in fold.group]
     for compute in fold.compute:
@@ -79,7 +79,7 @@ def _can_be_kept(model: Model, need: Need, fold: FoldSpec) -> bool:
         if model.is_many(need.entity, path.roles) or model.column(need.entity, path).computed:
             return False
         # A row behind a reference would expire without anybody moving what counts under its values.
-        if len(path.roles) > 2 or _expires_on_the_way(model, need.entity, path):
+        if len(path.roles) > 2 or expires_on_the_way(model, need.entity, path):
             return False
     return True
 
@@ -112,7 +112,8 @@ def _parts(model: Model, need: Need, fold: FoldSpec) -> tuple[tuple[Part, ...], 
     return tuple(equal), tuple(rest)
 
 
-def _expires_on_the_way(model: Model, entity: str, path: Path) -> bool:
+def expires_on_the_way(model: Model, entity: str, path: Path) -> bool:
+    """Whether rows that a path leads over may expire."""
     passed = (model.entity_at(entity, path.roles[:length]) for length in range(1, len(path.roles) + 1))
     return any(model.entities[name].ttl is not None for name in passed)
 
@@ -127,7 +128,7 @@ def _is_by_own_values(model: Model, need: Need) -> bool:
     )
 
 
-def _always_expires(model: Model, entity: str) -> bool:
+def always_expires(model: Model, entity: str) -> bool:
     """Whether every row of it has a moment at which it expires: with one that has none, its group would go too soon."""
     here = model.entities[entity]
     return here.ttl is not None and (here.ttl.since is None or not here.columns[here.ttl.since].optional)

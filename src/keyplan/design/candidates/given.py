@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from keyplan.design.candidates.forms import Forms
-from keyplan.design.needs.computed import computed_behind, computed_of
+from keyplan.design.candidates.lost import exists, may_be_held, why_lost
+from keyplan.design.needs.computed import MOST_WRITERS, computed_behind, computed_of, is_followable, is_holdable
 from keyplan.design.needs.need import held_paths, select_paths
 from keyplan.engines.base import Kind
 from keyplan.engines.work import Rejection
@@ -43,12 +44,13 @@ def carried_over(
 ) -> tuple[dict[str, tuple[View, ...]], dict[str, str]]:
     """The locked views as they would be under this model, by name, and why the others cannot be kept.
 
-    A view that carries copies for engine-kept views over it has two forms: without them, and as it is.
+    A view that carries copies for engine-kept views over it, or what is computed for others, has two forms: without
+    them, and as it is. Nobody knows which of them the program had chosen, whose plans for writes may need the second.
     """
     views: dict[str, tuple[View, ...]] = {}
     lost: dict[str, str] = {}
     for name, view in locked.views.items():
-        reason = _lost(model, kinds, view)
+        reason = why_lost(model, kinds, view)
         if reason:
             lost[name] = reason
         else:
@@ -59,7 +61,7 @@ def carried_over(
 
 def unfit(forms: Forms, view: View) -> str:
     """Why a given view would not be made like this today, or an empty string."""
-    reason = forms.too_large(view, forms.facts.of(view)) or forms.too_many(view)
+    reason = forms.too_large(view, forms.facts.of(view)) or forms.too_many(view) or _is_busy(forms, view)
     if reason:
         return reason
     plain = replace(view, partition=tuple(part for part in view.partition if part.ways == 1))
@@ -71,42 +73,18 @@ def unfit(forms: Forms, view: View) -> str:
     return f"it needs {needed} shards and has {present}" if needed > present else ""
 
 
-def _lost(model: Model, kinds: Mapping[str, Kind], view: View) -> str:
-    """Why a view has no place in this model, or an empty string."""
-    if view.kind not in kinds:
-        return f"there is no {view.kind} on this engine"
-    if view.entity not in model.entities:
-        return f"the model has no '{view.entity}'"
-    paths = [part.path for part in view.parts if part.path]
-    paths += [path for part in view.parts for path in part.also]
-    paths += [str(condition.path) for condition in view.where]
-    for measure in view.measures:
-        paths += [str(path) for path in sorted(term_paths(measure.term), key=str)]
-    for path in paths:
-        if not _exists(model, view.entity, path):
-            return f"'{view.entity}' has no '{path}'"
-    keyed = {part.path for part in view.parts if part.cut is None}
-    if not (view.unique or view.measures) and not set(model.entities[view.entity].key) <= keyed:
-        return f"it lacks a part of the key of '{view.entity}'"
-    return next((reason for embed in view.embeds if (reason := _embed_lost(model, view.entity, embed))), "")
-
-
-def _embed_lost(model: Model, entity: str, embed: Embed) -> str:
-    role = model.entities[entity].roles.get(embed.role)
-    if role is None or role.entity != embed.entity:
-        return f"'{entity}' has no '{embed.role}'"
-    for part in embed.sort:
-        if part.path and not _exists(model, embed.entity, part.path):
-            return f"'{embed.entity}' has no '{part.path}'"
-    return next((reason for inner in embed.embeds if (reason := _embed_lost(model, embed.entity, inner))), "")
-
-
-def _exists(model: Model, entity: str, path: str) -> bool:
-    try:
-        path_of(path, model, entity)
-    except KeyError:
-        return False
-    return True
+def _is_busy(forms: Forms, view: View) -> str:
+    """Why what is computed would not be kept in a view today, or an empty string."""
+    model, statistics = forms.model, forms.facts.statistics
+    for text in view.holds:
+        path = path_of(text, model, view.entity)
+        if model.column(view.entity, path).computed is None:
+            continue
+        if not path.roles and not is_holdable(model, statistics, view.entity, text):
+            return f"what '{text}' is computed of is written more than {MOST_WRITERS:g} times a second for one row"
+        if path.roles and not is_followable(model, statistics, view.entity, path):
+            return f"what '{text}' is computed of is written too often, or too many rows copy it"
+    return ""
 
 
 def _unburdened(model: Model, locked: Design, view: View) -> View:
@@ -135,7 +113,7 @@ def _unburdened(model: Model, locked: Design, view: View) -> View:
 
 def _computes_for(model: Model, locked: Design, home: View, other: View) -> bool:
     """Whether a view's computed values are kept in a home besides."""
-    if other.entity not in model.entities:
+    if other.entity not in model.entities or other.entity not in locked.homes:
         return False
     if locked.homes[other.entity][0] == home.name and computed_of(model, other):
         return other.name != home.name and not other.base
@@ -144,9 +122,26 @@ def _computes_for(model: Model, locked: Design, home: View, other: View) -> bool
 
 def _kept_for(model: Model, entity: str, other: View) -> set[str]:
     """The computed columns of an entity that a view copies."""
+    if other.entity not in model.entities:
+        return set()
     roles = model.entities[other.entity].roles
-    found = computed_behind(model, other).items()
+    found = computed_behind(model, _left_of(model, other)).items()
     return {text for (role, _), columns in found if roles[role].entity == entity for text in columns}
+
+
+def _left_of(model: Model, view: View) -> View:
+    """The view with those paths that the model still has."""
+
+    def is_there(path: str) -> bool:
+        return not path or exists(model, view.entity, path)
+
+    return replace(
+        view,
+        partition=tuple(part for part in view.partition if is_there(part.path)),
+        sort=tuple(part for part in view.sort if is_there(part.path)),
+        holds=tuple(filter(is_there, view.holds)),
+        where=tuple(condition for condition in view.where if is_there(str(condition.path))),
+    )
 
 
 def _taken(model: Model, locked: Design, name: str, at: tuple[str, ...]) -> set[str]:
@@ -180,7 +175,7 @@ def _embed_today(model: Model, locked: Design, embed: Embed) -> Embed:
 
 
 def _held(model: Model, locked: Design, entity: str, holds: tuple[str, ...]) -> tuple[str, ...]:
-    paths = {path for path in holds if _exists(model, entity, path)}
+    paths = {path for path in holds if may_be_held(model, entity, path)}
     if _whole_row(locked, entity) <= set(holds):
         paths |= set(model.entities[entity].stored)
     return held_paths(model, entity, paths)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf, log10
 from types import MappingProxyType
 
@@ -20,7 +20,7 @@ from keyplan.design.options.goals import Goal, Heat, Option, goal_p99
 from keyplan.design.options.graph import Options
 from keyplan.design.problem.beside import apart_rows
 from keyplan.design.problem.definition import CARRY, Calls, Problem, Root
-from keyplan.design.problem.fitting import add_given, called_alike, fitted_views, heat_of
+from keyplan.design.problem.fitting import add_given, called_alike, drop_baseless, fitted_views, heat_of
 from keyplan.design.problem.heat import NOTHING_HOT, Together
 from keyplan.design.problem.worth import at_least_worth, copies_of_rows, is_covering, least_cost, waiting_cost
 from keyplan.design.statistics.derived import Statistics
@@ -61,13 +61,20 @@ class Ground:
     """Those of patterns, and of what writes look up by themselves."""
     unserved: dict[str, list[str]]
     """Per pattern or write that has no options at all: the reasons."""
-    given: dict[str, str]
-    """Per name of a given view: what it is called in the problem."""
+    given: dict[str, tuple[str, ...]]
+    """Per name of a given view: what its forms are called in the problem, of which it has to have one."""
     refused: dict[str, str]
     """Per home or guard, some forms of which the engine cannot keep: why not."""
     together: Together = NOTHING_HOT
     same: Set[str] = frozenset()
     """The names of views that are the same, and called the same, in the problem that this one is `like`."""
+    baseless: Mapping[str, str] = field(default_factory=dict)
+    """Per name of a given view that nothing is left for to be kept over: that this is so."""
+
+    @property
+    def given_names(self) -> list[str]:
+        """What all given views are called in the problem, in whichever form, in their order."""
+        return [name for names in self.given.values() for name in names]
 
 
 @dataclass
@@ -101,8 +108,16 @@ class Built:
         return self.ground.unserved
 
     @property
-    def given(self) -> dict[str, str]:
+    def given(self) -> dict[str, tuple[str, ...]]:
         return self.ground.given
+
+    @property
+    def given_names(self) -> list[str]:
+        return self.ground.given_names
+
+    @property
+    def baseless(self) -> Mapping[str, str]:
+        return self.ground.baseless
 
     @property
     def refused(self) -> dict[str, str]:
@@ -120,7 +135,7 @@ def build_problem(
 ) -> Built:
     """The whole design problem.
 
-    The `given` views are candidates in the first of their forms that is one anyway, or else in the last. Views that are
+    The `given` views are candidates in those of their forms that are so anyway, or else in the last. Views that are
     to be done `without` are none. `together` is what earlier answers were found to make too hot. `like` is the problem
     of the same model, or of one that differs in its patterns alone: what is known from there is not worked out again.
     """
@@ -140,8 +155,11 @@ def build_problem(
     if like is not None:
         views, view_facts, same = called_alike(views, view_facts, like.ground.views, like.ground.facts)
     names = add_given(facts, views, view_facts, given)
+    baseless = drop_baseless(model, engine.kinds, views, view_facts, names)
     before = like.options if like is not None else None
-    options = Options(model, statistics, engine.kinds, costs, list(views.values()), view_facts, before, same)
+    options = Options(
+        model, statistics, engine.kinds, costs, list(views.values()), view_facts, before, same & views.keys()
+    )
     roots, unserved = _roots(model, statistics, options, forms, _barred(views, together))
     ground = Ground(
         model,
@@ -158,7 +176,8 @@ def build_problem(
         names,
         refused,
         together,
-        same,
+        same & views.keys(),
+        baseless,
     )
     return build_on(ground, like=like)
 
@@ -188,7 +207,7 @@ def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None 
     copies = copies_of_rows(model, kinds, views, costs.copy_worth * least)
     apart: list[LinearRow] = []
     if not ground.together.crowded:
-        apart += apart_rows(ground.forms, views, ground.facts, set(ground.given.values()))
+        apart += apart_rows(ground.forms, views, ground.facts, set(ground.given_names))
     couplings = Couplings(
         {**at_least_worth(own, least), **copies.variables},
         (*own.rows, *copies.rows, *base_rows(model, kinds, views), *doubled_rows(model, kinds, views), *apart),

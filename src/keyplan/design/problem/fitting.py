@@ -8,7 +8,7 @@ from dataclasses import replace
 from keyplan.design.candidates.facts import Facts
 from keyplan.design.candidates.forms import Forms
 from keyplan.design.candidates.given import identity
-from keyplan.design.candidates.local import under_partitions
+from keyplan.design.candidates.local import bases_of, needs_base, under_partitions
 from keyplan.design.candidates.match import key_shape, match_key
 from keyplan.design.candidates.required import purposes
 from keyplan.design.candidates.totals import totals_over
@@ -16,6 +16,7 @@ from keyplan.design.needs.need import believed, need_of_pattern
 from keyplan.design.options.goals import Heat
 from keyplan.design.problem.heat import Together, place_of
 from keyplan.design.statistics.derived import Statistics, peak_rate, zipf_top
+from keyplan.engines.base import Kind
 from keyplan.engines.work import Rejection, ViewFacts
 from keyplan.model.model import Model
 from keyplan.model.pattern import Param, Pattern
@@ -96,12 +97,14 @@ def fitted_views(
         if kinds[view.kind].local and not without(view):
             for form in under_partitions(model, kinds, view, kept_over):
                 about = facts.of(form)
-                if isinstance(costs.fit(form, about), Rejection) or forms.too_large(form, about):
+                if without(form) or isinstance(costs.fit(form, about), Rejection) or forms.too_large(form, about):
                     continue
                 if view.name in views:
                     more.append((form, about))
                 else:
                     views[view.name], found[view.name] = replace(form, name=view.name), about
+    # Directories and totals may be kept in other forms than they were asked about in.
+    more = [(view, about) for view, about in more if not without(view)]
     for number, (view, about) in enumerate(more, len(candidates)):
         views[f"v{number}"], found[f"v{number}"] = replace(view, name=f"v{number}"), about
     return views, found
@@ -150,21 +153,49 @@ def called_alike(
 
 def add_given(
     facts: Facts, views: dict[str, View], found: dict[str, ViewFacts], given: Mapping[str, Sequence[View]]
-) -> dict[str, str]:
-    """Adds views that have to be there to the candidates, and says what they are called there."""
+) -> dict[str, tuple[str, ...]]:
+    """Adds views of which there has to be one per label to the candidates, and says what they are called there: every
+    form that is a candidate anyway, or else the last. No two labels have a form in common, if that can be."""
     known = {identity(view): name for name, view in views.items()}
     number = max((int(name[1:]) for name in views), default=-1)
-    names = {}
+    able: dict[str, list[str]] = {}
     for label, forms in given.items():
-        view = next((form for form in forms if identity(form) in known), forms[-1])
-        if identity(view) not in known:
+        if not any(identity(form) in known for form in forms):
             number += 1
             name = f"v{number}"
-            known[identity(view)] = name
-            views[name] = replace(view, name=name, base="")
+            known[identity(forms[-1])] = name
+            views[name] = replace(forms[-1], name=name, base="")
             found[name] = facts.of(views[name])
-        names[label] = known[identity(view)]
-    return names
+        able[label] = [known[identity(form)] for form in forms if identity(form) in known]
+    taken: set[str] = set()
+    names: dict[str, tuple[str, ...]] = {}
+    for label in sorted(able, key=lambda label: len(able[label])):
+        free = [name for name in able[label] if name not in taken]
+        names[label] = tuple(free or able[label])
+        taken.update(names[label])
+    return {label: names[label] for label in given}
+
+
+def drop_baseless(
+    model: Model,
+    kinds: Mapping[str, Kind],
+    views: dict[str, View],
+    facts: dict[str, ViewFacts],
+    given: dict[str, tuple[str, ...]],
+) -> dict[str, str]:
+    """Takes out the views that the engine keeps over certain others where there is none of these: no pattern is served
+    by them. Of given ones, it is told."""
+    able = (view for view in views.values() if needs_base(kinds[view.kind]))
+    dropped = {view.name for view in able if not bases_of(model, kinds, view, views.values())}
+    for name in dropped:
+        del views[name], facts[name]
+    lost = {}
+    for label, names in list(given.items()):
+        given[label] = tuple(name for name in names if name not in dropped)
+        if not given[label]:
+            del given[label]
+            lost[label] = f"nothing is left that '{label}' could be kept over"
+    return lost
 
 
 def heat_of(statistics: Statistics, pattern: Pattern) -> Heat:

@@ -10,6 +10,7 @@ from keyplan.design.candidates.given import identity
 from keyplan.design.needs.computed import computed_behind
 from keyplan.design.problem.build import Built, build_on, build_problem
 from keyplan.design.problem.heat import NOTHING_HOT, ROUNDS, Together, too_hot_together
+from keyplan.design.program.blocked import KEPT
 from keyplan.design.program.solve import Solution, solve
 from keyplan.engines.base import Engine
 from keyplan.model.model import Model
@@ -107,18 +108,18 @@ def _solved(
 
 def _follows_computed(built: Built) -> bool:
     """Whether some view, but for given ones, copies what is computed behind a reference."""
-    kept = set(built.given.values())
+    kept = set(built.given_names)
     views = built.problem.views.items()
     return any(computed_behind(built.ground.model, view) for name, view in views if name not in kept)
 
 
 def _hopeless(built: Built) -> set[View]:
     """The views, but for given ones, of which some write asks for a lookup that no view can answer."""
-    kept = set(built.given.values())
+    kept = set(built.given_names)
     names = {name for root in built.problem.roots if not root.goal.options for name in root.demanded_by} - kept
     return {identity(built.problem.views[name]) for name in names}
 
 
 def _solved_once(built: Built) -> Solution | None:
-    built.problem.required += [(f"'{label}', which is kept", [name]) for label, name in built.given.items()]
+    built.problem.required += [(f"'{label}{KEPT}", list(names)) for label, names in built.given.items()]
     return solve(built.problem)

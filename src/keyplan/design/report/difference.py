@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from keyplan.design.candidates.given import carried_over, identity
+from keyplan.design.candidates.given import carried_over, identity, view_key
 from keyplan.design.problem.build import Built, build_on, build_problem
-from keyplan.design.problem.definition import INFEASIBLE, carried, coupling_cost, evaluate
+from keyplan.design.problem.definition import INFEASIBLE, Problem, carried, coupling_cost, evaluate
 from keyplan.design.report.document import short
 from keyplan.engines import get_engine
 from keyplan.engines.base import Engine
@@ -33,24 +33,48 @@ def repriced(model: Model, engine: Engine, design: Design) -> Price:
     """The cost of exactly the views of a design under the model as it is now, whatever the model was at its making."""
     given, lost = carried_over(model, engine.kinds, design)
     built = build_problem(model, engine, given=given)
-    if evaluate(built.problem, set(built.given.values())).unserved or _is_too_much(built):
+    found = _cheapest_forms(built)
+    if found.lacks:
         built = build_on(built.ground, unlike=built)
-    chosen = set(built.given.values())
-    problem = built.problem
-    lacks = [f"'{name}' has no place any more: {reason}" for name, reason in lost.items()]
-    lacks += [f"it has no {text.removeprefix('a ')}" for text, names in problem.required if not chosen & set(names)]
+        found = min(found, _cheapest_forms(built), key=_rank)
+    gone = [f"'{name}' has no place any more: {reason}" for name, reason in (lost | dict(built.baseless)).items()]
+    return replace(found, lacks=(*gone, *found.lacks))
+
+
+def _rank(price: Price) -> tuple[int, float]:
+    return len(price.lacks), price.value
+
+
+def _cheapest_forms(built: Built) -> Price:
+    """The price of the given views in those of their forms that lack least and cost least: one after the other is
+    exchanged for another form of it until none is better. Most have one."""
+    forms = [names[0] for names in built.given.values()]
+    best = _priced(built.problem, set(forms))
+    better = True
+    while better:
+        better = False
+        for place, names in enumerate(built.given.values()):
+            for name in names if len(names) > 1 else ():
+                trial = [*forms[:place], name, *forms[place + 1 :]]
+                found = _priced(built.problem, set(trial))
+                if _rank(found) < _rank(best):
+                    forms, best, better = trial, found, True
+    return best
+
+
+def _priced(problem: Problem, chosen: set[str]) -> Price:
+    """The cost of what a choice of views has and serves, and what it lacks."""
+    lacks = [f"it has no {text.removeprefix('a ')}" for text, names in problem.required if not chosen & set(names)]
     problem = replace(problem, required=[need for need in problem.required if chosen & set(need[1])])
     if coupling_cost(problem.couplings, chosen) == INFEASIBLE:
         lacks.append("it is beyond a limit of the engine")
         problem = replace(problem, couplings=Couplings())
-    unserved = evaluate(problem, chosen).unserved
-    lacks += [f"it does not serve '{name}'" for name in dict.fromkeys(unserved)]
-    problem = replace(problem, roots=[root for root in problem.roots if root.name not in unserved])
-    return Price(evaluate(problem, chosen).cost, tuple(lacks), carried(problem, chosen))
-
-
-def _is_too_much(built: Built) -> bool:
-    return coupling_cost(built.problem.couplings, set(built.given.values())) == INFEASIBLE
+    found = evaluate(problem, chosen)
+    if found.unserved:
+        lacks += [f"it does not serve '{name}'" for name in dict.fromkeys(found.unserved)]
+        problem = replace(problem, roots=[root for root in problem.roots if root.name not in found.unserved])
+        found = evaluate(problem, chosen)
+    return Price(found.cost, tuple(lacks), carried(problem, chosen))
 
 
 def difference(model: Model, locked: Design, current: Design, *, engine: Engine | None = None) -> dict[str, Any]:
@@ -117,8 +141,11 @@ def _moved(locked: Design, current: Design, dropped: Mapping[str, View], added: 
 
 
 def _purpose(locked: Design, current: Design, old: str, new: str) -> float:
-    """How much of their work two views share: 1 for homes, guards of the same values, or the same users."""
+    """How much of their work two views share: more than all for the same key, 1 for homes, guards of the same values,
+    or the same users."""
     was, now = locked.views[old], current.views[new]
+    if view_key(was) == view_key(now):
+        return 2.0
     homes = ({name for name, _ in design.homes.values()} for design in (locked, current))
     if all(name in names for name, names in zip((old, new), homes, strict=True)):
         return 1.0

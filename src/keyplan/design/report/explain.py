@@ -14,6 +14,7 @@ from keyplan.design.candidates.facts import Facts
 from keyplan.design.candidates.given import identity, view_key
 from keyplan.design.candidates.required import is_home
 from keyplan.design.problem.heat import heat_of_views
+from keyplan.design.program.blocked import blocking_calls
 from keyplan.design.program.cheapest import cheapest
 from keyplan.design.report.difference import repriced
 from keyplan.design.report.document import document, short
@@ -239,6 +240,8 @@ class _Explanation:
                 names = " and ".join(f"'{name}'" for _, _, name in sorted(users))
                 reasons.append(f"{names} would read the same key too often together")
             reasons += [f"there would be no {text.partition(' ')[2]}" for text in lacking]
+            if not reasons:
+                reasons = [f"'{name}' could not be served" for name in blocking_calls(built.problem)]
             return {"possible": False, "reason": ", ".join(dict.fromkeys(reasons)) or "nothing could replace it"}
         chosen = [view for name, view in built.problem.views.items() if name in solution.chosen]
         return {

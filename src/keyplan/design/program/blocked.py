@@ -1,0 +1,64 @@
+"""What is in the way where no choice of views serves everything: found by leaving things out, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from keyplan.design.problem.definition import Problem
+from keyplan.design.program.solve import solve
+
+KEPT = "', which is kept"
+"""How the requirement of a view that has to be there ends."""
+
+
+def blocking_calls(problem: Problem) -> list[str]:
+    """The patterns and writes each of which alone keeps everything else from being served."""
+    names = dict.fromkeys(root.name for root in problem.roots)
+    return [name for name in names if solve(_without_call(problem, name)) is not None]
+
+
+def _without_call(problem: Problem, name: str) -> Problem:
+    return replace(
+        problem,
+        roots=[root for root in problem.roots if root.name != name],
+        upkeep={place: parts for place, parts in problem.upkeep.items() if place[0] != name},
+        rates={write: rate for write, rate in problem.rates.items() if write != name},
+    )
+
+
+def why_not_kept(problem: Problem) -> str:
+    """Which view that has to be there cannot, and why; empty if there is no answer without any of them either."""
+    kept = [need for need in problem.required if need[0].endswith(KEPT)]
+    if not kept or solve(_relieved(problem, kept)) is None:
+        return ""
+    alone = next((need for need in kept if solve(_relieved(problem, [need])) is not None), None)
+    if alone is None:
+        listed = ", ".join(text.removesuffix(KEPT) + "'" for text, _ in _least(problem, kept))
+        return f"{listed} cannot be kept together: {_reason(problem)}"
+    return f"{alone[0].removesuffix(KEPT)}' cannot be kept: {_reason(problem)}"
+
+
+Need = tuple[str, list[str]]
+
+
+def _relieved(problem: Problem, needs: list[Need]) -> Problem:
+    return replace(problem, required=[need for need in problem.required if need not in needs])
+
+
+def _least(problem: Problem, kept: list[Need]) -> Iterator[Need]:
+    """Some of what is kept that cannot be kept together, none of which could be left out of that."""
+    left = list(kept)
+    for need in kept:
+        others = [one for one in kept if one not in left or one == need]
+        if solve(_relieved(problem, others)) is None:
+            left.remove(need)
+    yield from left
+
+
+def _reason(problem: Problem) -> str:
+    calls = blocking_calls(problem)
+    if not calls:
+        return "no choice of other structures beside it is within the limits of the engine"
+    listed = " or ".join(f"'{name}'" for name in calls[:3])
+    return f"{listed} could not be served with it"

@@ -1,0 +1,185 @@
+"""Designs that keep what is locked: all of it that still means the same, and which of it cannot be kept and why."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from keyplan.design import design
+from keyplan.design.candidates.given import carried_over, identity
+from keyplan.design.problem.definition import Problem
+from keyplan.design.program import cheapest
+from keyplan.design.report.difference import difference, repriced
+from keyplan.engines import BUILTIN, get_engine
+from keyplan.errors import DesignError
+from keyplan.model.load import parse_model
+from keyplan.model.model import Model
+from tests.strategies.behind import behind_models
+from tests.strategies.design import any_problems, behind_problems, proof, with_statistics
+from tests.strategies.models import models
+from tests.strategies.states import state_models
+from tests.unit.design.nouns import model_of
+
+ENTITIES = """
+P: { count: 200k, fields: { pid: "int, key", name: string(8), kind: string(4), n: count(ds) } }
+C: { count: 10M, fields: { cid: "int, key", p: "P, as cs", w: "string(6), distinct 5000", code: "string(9), unique" } }
+D: { count: 2M, fields: { did: "int, key", p: "P, as ds", v: int, at: timestamp } }
+"""
+PATTERNS = """
+first: { find: C, where: "w = :w", order: "p.n desc", limit: 20, rate: 300/s }
+total: { sum: D.v, where: "p = :p", rate: 3000/s }
+"""
+WRITES = """
+make_c: { create: C, rate: 1/day }
+make_p: { create: P, rate: 1/day }
+make_d: { create: D, rate: 1/day }
+"""
+
+
+def changed(*change: str) -> Model:
+    entities = ENTITIES.replace(*change) if change else ENTITIES
+    assert not change or entities != ENTITIES
+    return model_of(entities, PATTERNS, WRITES)
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+@pytest.mark.parametrize(
+    ("change", "reasons"),
+    [
+        (
+            ("at: timestamp }", "at: timestamp }, ttl: 30d"),
+            {
+                "'C.p.n' cannot be part of a key: rows of 'D' expire, and nobody would be there to take them off",
+                "rows of 'D' expire by now, and would stay counted",
+            },
+        ),
+        (("n: count(ds) }", "n: count(ds) }, ttl: 3d"), {"'C.p.n' cannot be part of a key: rows of 'P' expire"}),
+        ((", unique", ""), {"code of 'C' need not be unique any more, and it would refuse rows"}),
+        (("v: int", "v: float"), {"'D.v' is float by now, of which 'sum(v)' cannot be kept"}),
+        (("code: ", "more: int, code: "), set()),
+        (("count(ds)", "max(ds.v)"), set()),
+    ],
+)
+def test_what_means_something_else_by_now_is_not_kept(engine: str, change: tuple[str, str], reasons: set[str]) -> None:
+    """It would refuse rows that may be there, or count and show those that are gone."""
+    locked = design(changed(), get_engine(engine))
+    kept = design(changed(*change), get_engine(engine), keep=locked)
+    start = "it cannot be kept: "
+    assert {one.message.removeprefix(start) for one in kept.findings if one.message.startswith(start)} == reasons
+    told = {one.path for one in kept.findings if one.message.startswith(start)}
+    assert {name for name in locked.views if name not in told} <= kept.views.keys()
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_copies_of_what_is_gone_are_left_out(engine: str) -> None:
+    """The copy of a field that the model has no more was looked for."""
+    asked = 'p: { find: C, where: "w = :w", with: [p.kind], rate: 3000/s, p99: 9ms }'
+    locked = design(model_of(ENTITIES, asked, WRITES), get_engine(engine))
+    copying = {name for name, view in locked.views.items() if "p.kind" in view.holds}
+    model = model_of(ENTITIES.replace("kind: string(4), ", ""), 'p: { find: C, where: "cid = :c", rate: 1/s }', WRITES)
+    kept = design(model, get_engine(engine), keep=locked)
+    assert copying <= kept.views.keys()
+    assert not any("p.kind" in view.holds for view in kept.views.values())
+
+
+COUNTED = """
+P: { count: 20k, fields: { pid: "uuid, key", kind: string(4), n: sum(ds.v), m: count(ds) } }
+C: { count: 600k, fields: { cid: "ulid, key", p: "P, as cs", v: int } }
+D: { count: 2M, fields: { did: "uuid, key", p: "P, as ds", v: int } }
+"""
+COUNTS = """
+some: { find: C, where: "p.m < :b", page: 50, rate: 1/h }
+most: { find: P, where: "kind = :k", order: "m desc", page: 10, rate: 1/s }
+"""
+COUNTING = """
+make_c: { create: C, rate: 1/s }
+make_p: { create: P, rate: 1/s }
+make_d: { create: D, rate: 1/s }
+move: { update: D, set: [p], where: "did = :did", rate: 10/s }
+drop: { delete: C, where: "cid = :cid", rate: 100/s }
+"""
+
+
+def stays(model: Model, engine: str) -> None:
+    """A design that keeps the best one of the same model is that one, at its price."""
+    here = get_engine(engine)
+    try:
+        best = design(model, here, advise=False)
+    except DesignError:
+        event("no design at all")
+        return
+    price = repriced(model, here, best)
+    assert price.lacks == ()
+    assert price.value == pytest.approx(best.objective.value, rel=1e-6)
+    kept = design(model, here, keep=best, advise=False)
+    assert kept.objective.value == pytest.approx(best.objective.value, rel=1e-6)
+    assert {identity(view) for view in kept.views.values()} == {identity(view) for view in best.views.values()}
+    assert not [one for one in kept.findings if "kept" in one.message]
+    assert difference(model, best, kept, engine=here)["same"]
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_what_a_write_copies_from_a_row_is_kept_with_it(engine: str) -> None:
+    """No pattern reads `m` from its row; whoever makes a row of `C` does, and found nothing to count by."""
+    stays(model_of(COUNTED, COUNTS, COUNTING), engine)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("engine", BUILTIN)
+@proof(40)
+@given(model=st.one_of(any_problems(2), behind_problems()))
+def test_keeping_the_best_design_of_a_generated_model_changes_nothing(engine: str, model: Model) -> None:
+    stays(model, engine)
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+@proof(40)
+@given(data=st.data())
+def test_whatever_the_model_was_all_is_kept_or_told(engine: str, data: st.DataObject) -> None:
+    family = data.draw(st.sampled_from([models(2), models(2), behind_models(), state_models()]))
+    before, model = (data.draw(with_statistics(parse_model(data.draw(family)))) for _ in range(2))
+    here = get_engine(engine)
+    try:
+        locked = design(before, here, advise=False)
+        design(model, here, advise=False)
+    except DesignError:
+        event("no design at all")
+        return
+    try:
+        kept = design(model, here, keep=locked, advise=False)
+    except DesignError as error:
+        event("cannot be kept")
+        assert any(f"'{name}'" in str(error) for name in locked.views), error
+        assert "cannot be kept" in str(error)
+        assert "\n" not in str(error)
+        return
+    told = {one.path for one in kept.findings if one.message.startswith("it cannot be kept: ")}
+    forms, lost = carried_over(model, here.kinds, locked)
+    assert lost.keys() <= told
+    event("everything is kept" if not told else "some is kept" if len(told) < len(locked.views) else "nothing is kept")
+    keys = {(view.entity, view.kind, view.partition, view.sort, view.where) for view in kept.views.values()}
+    for name, some in forms.items():
+        assert name in told or {(v.entity, v.kind, v.partition, v.sort, v.where) for v in some} & keys
+    difference(model, locked, kept, engine=here)
+
+
+def test_what_cannot_be_kept_is_named_with_what_is_in_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No plan comes to the index any more, as if it were too slow for the one pattern that would need it not to be."""
+    here = get_engine("sqlite")
+    model = model_of(ENTITIES, PATTERNS, WRITES)
+    locked = design(model, here)
+    (name,) = [name for name, view in locked.views.items() if view.unique]
+    solved = cheapest.solve
+
+    def refuses(problem: Problem) -> object:
+        """Without a solution as long as that view has to be there, and `first` is to be served."""
+        kept = any(text.startswith(f"'{name}'") for text, _ in problem.required)
+        asked = any(root.name == "first" for root in problem.roots)
+        return None if kept and asked else solved(problem)
+
+    for module in ("cheapest", "blocked"):
+        monkeypatch.setattr(f"keyplan.design.program.{module}.solve", refuses)
+    with pytest.raises(DesignError) as caught:
+        design(model, here, keep=locked)
+    assert f"'{name}' cannot be kept: 'first' could not be served with it" in str(caught.value)
