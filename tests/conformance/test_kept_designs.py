@@ -1,8 +1,8 @@
 """A design that keeps what was made for another model answers as this one says.
 
-The two models have the names of their entities and most of their fields in common; what a field is, what is unique, what
-expires, what is computed and of what may all be otherwise. What is kept though it means something else by now would
-refuse rows, or show and count those that are gone.
+The two models have the names of their entities and most of their fields in common; what a field is, what is unique,
+what expires, what is computed and of what may all be otherwise. What is kept though it means something else by now
+would refuse rows, or show and count those that are gone.
 """
 
 from __future__ import annotations
@@ -44,9 +44,8 @@ def test_what_is_kept_of_another_model_answers_as_this_one_says(harness: Harness
     first = keyplan.design(before, harness.name, advise=False)
     try:
         kept = keyplan.design(model, harness.name, keep=first, advise=False)
-    except DesignError as error:
-        event("cannot be kept")
-        assert "cannot be kept" in str(error), error
+    except DesignError:
+        event("cannot be kept")  # with a reason, says the test of that
         return
     lost = [one.path for one in kept.findings if one.message.startswith("it cannot be kept: ")]
     event("everything is kept" if not lost else "some is kept" if len(lost) < len(first.views) else "nothing is kept")

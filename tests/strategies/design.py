@@ -13,6 +13,7 @@ from keyplan.model.load import model_from, parse_model
 from keyplan.model.model import Model
 from keyplan.model.pattern import Traffic
 from tests.strategies.behind import behind_models
+from tests.strategies.domains import chance
 from tests.strategies.heat import hot_problems
 from tests.strategies.models import entities, models
 from tests.strategies.patterns import patterns
@@ -76,7 +77,11 @@ def problems(draw: st.DrawFn, most_entities: int = 3) -> Model:
 
 @st.composite
 def tiny_problems(draw: st.DrawFn) -> Model:
-    """A model of few conditions: one or two entities, at most two patterns, every write."""
+    """A model of few conditions: one or two entities, at most two patterns, every write; one of four is about what is
+    computed behind references, which such a model seldom has otherwise."""
+    if chance(draw, 3):
+        model = draw(behind_problems())
+        return replace(model, patterns=dict(list(model.patterns.items())[: draw(st.integers(1, 2))]))
     data: dict[str, Any] = {"keyplan": 1, "name": "tiny", "entities": draw(entities(2))}
     model = model_from(data)
     data["patterns"] = draw(patterns(model, 2))

@@ -12,7 +12,7 @@ from itertools import combinations, permutations
 from keyplan.design.candidates.keys import Keys, Shape
 from keyplan.design.candidates.match import RANGES
 from keyplan.design.needs.need import Need
-from keyplan.model.pattern import Condition
+from keyplan.model.pattern import Condition, Path
 from keyplan.plan.view import Part
 
 
@@ -47,19 +47,23 @@ class EveryKey(Keys):
         return list(shapes.values())
 
     def _mentioned(self, need: Need) -> Iterator[Part]:
-        model, entity = self.model, need.entity
+        entity = need.entity
         for condition in need.given:
             part = self.part_of(entity, condition)
             if part is not None:
                 yield part
-            elif condition.op in RANGES and not model.is_many(entity, condition.path.roles):
-                column = model.column(entity, condition.path)
-                if column.computed is None and column.type.is_ordered:
-                    yield Part(str(condition.path))
+            elif condition.op in RANGES and self._is_ordered(entity, condition.path):
+                yield Part(str(condition.path))
         first = need.order[0].descending if need.order else False
         for term in need.order:
-            if not model.is_many(entity, term.path.roles) and model.column(entity, term.path).computed is None:
+            if self._is_ordered(entity, term.path):
                 yield Part(str(term.path), descending=term.descending != first)
+
+    def _is_ordered(self, entity: str, path: Path) -> bool:
+        """Whether rows can be kept in the order of a path; what is computed there included, where a key follows it."""
+        if self.model.is_many(entity, path.roles):
+            return False
+        return self.model.column(entity, path).type.is_ordered and self._is_keyable(entity, path)
 
     def _conditions(self, entity: str, needs: list[Need]) -> list[tuple[Condition, ...]]:
         """Every choice of the literal conditions of one need."""

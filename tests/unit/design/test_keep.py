@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
@@ -127,14 +129,15 @@ def test_what_a_write_copies_from_a_row_is_kept_with_it(engine: str) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("engine", BUILTIN)
-@proof(40)
+@proof(25)
 @given(model=st.one_of(any_problems(2), behind_problems()))
 def test_keeping_the_best_design_of_a_generated_model_changes_nothing(engine: str, model: Model) -> None:
     stays(model, engine)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("engine", BUILTIN)
-@proof(40)
+@proof(25)
 @given(data=st.data())
 def test_whatever_the_model_was_all_is_kept_or_told(engine: str, data: st.DataObject) -> None:
     family = data.draw(st.sampled_from([models(2), models(2), behind_models(), state_models()]))
@@ -150,17 +153,21 @@ def test_whatever_the_model_was_all_is_kept_or_told(engine: str, data: st.DataOb
         kept = design(model, here, keep=locked, advise=False)
     except DesignError as error:
         event("cannot be kept")
-        assert any(f"'{name}'" in str(error) for name in locked.views), error
-        assert "cannot be kept" in str(error)
-        assert "\n" not in str(error)
+        told = str(error)
+    else:
+        told = ""
+    if told:
+        assert re.search("'(.*)' cannot be kept", told)
+        assert any(f"'{name}'" in told for name in locked.views)
+        assert "\n" not in told
         return
-    told = {one.path for one in kept.findings if one.message.startswith("it cannot be kept: ")}
+    gone = {one.path for one in kept.findings if one.message.startswith("it cannot be kept: ")}
     forms, lost = carried_over(model, here.kinds, locked)
-    assert lost.keys() <= told
-    event("everything is kept" if not told else "some is kept" if len(told) < len(locked.views) else "nothing is kept")
+    assert lost.keys() <= gone
+    event("everything is kept" if not gone else "some is kept" if len(gone) < len(locked.views) else "nothing is kept")
     keys = {(view.entity, view.kind, view.partition, view.sort, view.where) for view in kept.views.values()}
     for name, some in forms.items():
-        assert name in told or {(v.entity, v.kind, v.partition, v.sort, v.where) for v in some} & keys
+        assert name in gone or {(v.entity, v.kind, v.partition, v.sort, v.where) for v in some} & keys
     difference(model, locked, kept, engine=here)
 
 

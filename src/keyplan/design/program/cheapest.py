@@ -19,6 +19,10 @@ from keyplan.plan.view import View
 Given = Mapping[str, Sequence[View]]
 
 
+BLOCKED = "every choice of views that finds them is beyond a limit of the engine, or leaves another pattern unserved"
+"""Why a pattern is unserved that has a plan by itself, but none that the engine's own rows allow."""
+
+
 def cheapest(
     model: Model,
     engine: Engine,
@@ -32,8 +36,56 @@ def cheapest(
 
     `given`, `without` and `like` are those of `build_problem`. What was too hot together in the problem that this one
     is like is taken to be so here. Unless `proven`, the bound is not that of all designs where some patterns are kept
-    apart, but of those in which they are so in the same way.
+    apart, but of those in which they are so in the same way. Where no choice of views serves every pattern, those that
+    cannot be served beside the ones before them are unserved, and the others are not.
     """
+    built, solution = _cheapest(model, engine, given, without, like, proven)
+    if solution is not None:
+        return built, solution
+    blocked = _blocked(model, engine, without)
+    if not blocked:
+        return built, None
+    fewer, answer = _cheapest(_fewer(model, blocked), engine, given, without, None, proven)
+    if answer is None:
+        return built, None
+    fewer.unserved.update((name, [BLOCKED]) for name in model.patterns if name in blocked)
+    return fewer, answer
+
+
+def _fewer(model: Model, left_out: Set[str]) -> Model:
+    return replace(model, patterns={name: one for name, one in model.patterns.items() if name not in left_out})
+
+
+def _blocked(model: Model, engine: Engine, without: Callable[[View], bool]) -> set[str]:
+    """The patterns that cannot be served beside those before them; none if that is not what is in the way."""
+    names = list(model.patterns)
+
+    def is_served(left_out: Set[str], first: int) -> bool:
+        """Whether the first so many patterns are, without some."""
+        some = _fewer(model, {*left_out, *names[first:]})
+        return _cheapest(some, engine, MappingProxyType({}), without, None, proven=False)[1] is not None
+
+    blocked: set[str] = set()
+    if not is_served(blocked, 0):
+        return blocked
+    while not is_served(blocked, len(names)):
+        low, high = 0, len(names)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if is_served(blocked, middle) else (low, middle)
+        blocked.add(names[high - 1])
+    return blocked
+
+
+def _cheapest(
+    model: Model,
+    engine: Engine,
+    given: Given,
+    without: Callable[[View], bool],
+    like: Built | None,
+    proven: bool,
+) -> tuple[Built, Solution | None]:
+    """The same where all patterns that have a plan by themselves are to be served."""
     together = like.ground.together if like is not None else NOTHING_HOT
     unserved: Set[str] = like.unserved.keys() if like is not None else frozenset()
     for _ in range(ROUNDS):

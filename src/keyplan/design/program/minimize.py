@@ -15,6 +15,8 @@ from keyplan.design.program.rows import INF, Linear
 from keyplan.errors import KeyplanError
 
 GAP = 1e-9
+DUAL, PRIMAL = 1, 4
+"""The solver's own numbers of its simplex methods."""
 UNUSED = 1e-7
 """Values up to this are none."""
 
@@ -132,8 +134,29 @@ def _solved(highs: Any) -> bool:
     highs.run()
     status = highs.getModelStatus()
     none = highspy.HighsModelStatus
+    if status == none.kUnknown:
+        status = _anew(highs)
     if status in (none.kInfeasible, none.kUnboundedOrInfeasible, none.kModelEmpty):  # without any view nothing is kept
         return False
     if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kSolutionLimit):
         raise KeyplanError(f"design: the solver stopped with '{highs.modelStatusToString(status)}'")
     return True
+
+
+def _anew(highs: Any) -> Any:
+    """What becomes of a program that the solver has given up, without what it knew of it and by its other methods."""
+    import highspy
+
+    status = highspy.HighsModelStatus.kUnknown
+    known = {name: highs.getOptionValue(name)[1] for name in ("presolve", "simplex_strategy")}
+    for presolve, strategy in (("on", DUAL), ("off", DUAL), ("on", PRIMAL), ("off", PRIMAL)):
+        highs.clearSolver()
+        highs.setOptionValue("presolve", presolve)
+        highs.setOptionValue("simplex_strategy", strategy)
+        highs.run()
+        status = highs.getModelStatus()
+        if status != highspy.HighsModelStatus.kUnknown:
+            break
+    for name, value in known.items():
+        highs.setOptionValue(name, value)
+    return status
