@@ -10,6 +10,7 @@ from __future__ import annotations
 import pytest
 
 import keyplan
+from keyplan.design.needs.computed import computed_behind
 from keyplan.model.load import load_model, parse_model
 from tests.engines.dynamodb.server import Server
 from tests.engines.dynamodb.support import url_of
@@ -95,6 +96,33 @@ def test_values_that_are_returned_are_read_only_where_several_items_change(dynox
         workload.close()
     assert {name: one.plan.requests for name, one in found.items()} == {"take": 1, "retitle": 2, "drop": 2}
     assert [one.name for one in found.values() if not _is_exact(one)] == []
+
+
+RANKED = """
+Talk: { count: 20k, fields: { tid: "uuid, key", title: string(40), many: count(lines) } }
+Member:
+  count: 100k
+  fields: { mid: "uuid, key", talk: "Talk, as members", who: "string(6), distinct 5000", role: string(6) }
+Line: { count: 200k, fields: { lid: "uuid, key", talk: "Talk, as lines" } }
+"""
+RANKS = """
+of: { find: Member, where: "who = :w", order: "talk.many desc", page: 5, rate: 900/s }
+lines: { find: Line, where: "talk = :t", rate: 100/s }
+members: { find: Member, where: "talk = :t", rate: 100/s }
+"""
+JOINS = "join: { create: Member, rate: 1/h }\nsay: { create: Line, rate: 1/h }"
+
+
+def test_rows_that_computed_values_are_copied_from_are_checked_and_paid_for(dynoxide: Server) -> None:
+    """Nothing changes a talk but the lines that it is computed of: the plan took its values for fixed ones."""
+    workload = Workload(model_of(RANKED, RANKS, JOINS), url_of(dynoxide.url))
+    try:
+        assert any(computed_behind(workload.model, view) for view in workload.design.views.values())
+        (join,) = (one for one in workload.writes() if one.name == "join")
+    finally:
+        workload.close()
+    assert join.units("write units") == pytest.approx(join.plan.units["write units"])
+    assert join.units("read units") == pytest.approx(join.plan.units["read units"])
 
 
 def _is_exact(one: Measured) -> bool:

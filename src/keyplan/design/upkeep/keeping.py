@@ -152,7 +152,11 @@ class Keeping:
     def _may_change(self, need: Need) -> bool:
         """Whether some write changes, in a row that is there, what is copied from it."""
         columns = self.model.entities[need.entity].columns
-        return any(text not in columns or text in self._changing[need.entity] for text in need.wants)
+        # What is computed changes with other rows, whether or not any write changes its own.
+        return any(
+            text not in columns or columns[text].computed is not None or text in self._changing[need.entity]
+            for text in need.wants
+        )
 
     def _checks(self, part: Upkeep, effect: Effect) -> Iterator[Upkeep]:
         """The checks that rows which values are copied from are still as they were read, in the same request."""
