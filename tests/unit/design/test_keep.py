@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from keyplan.design import design
 from keyplan.design.candidates.given import carried_over, identity
 from keyplan.design.problem.definition import Problem
-from keyplan.design.program import cheapest
+from keyplan.design.program import blocked, cheapest
 from keyplan.design.report.difference import difference, repriced
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.errors import DesignError
@@ -172,7 +172,7 @@ def test_whatever_the_model_was_all_is_kept_or_told(engine: str, data: st.DataOb
 
 
 def test_what_cannot_be_kept_is_named_with_what_is_in_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No plan comes to the index any more, as if it were too slow for the one pattern that would need it not to be."""
+    """A solver that has no answer as long as one view is to be kept and one pattern to be served."""
     here = get_engine("sqlite")
     model = model_of(ENTITIES, PATTERNS, WRITES)
     locked = design(model, here)
@@ -180,13 +180,12 @@ def test_what_cannot_be_kept_is_named_with_what_is_in_its_way(monkeypatch: pytes
     solved = cheapest.solve
 
     def refuses(problem: Problem) -> object:
-        """Without a solution as long as that view has to be there, and `first` is to be served."""
         kept = any(text.startswith(f"'{name}'") for text, _ in problem.required)
         asked = any(root.name == "first" for root in problem.roots)
         return None if kept and asked else solved(problem)
 
-    for module in ("cheapest", "blocked"):
-        monkeypatch.setattr(f"keyplan.design.program.{module}.solve", refuses)
+    for module in (cheapest, blocked):
+        monkeypatch.setattr(module, "solve", refuses)
     with pytest.raises(DesignError) as caught:
         design(model, here, keep=locked)
     assert f"'{name}' cannot be kept: 'first' could not be served with it" in str(caught.value)
