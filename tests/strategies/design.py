@@ -13,6 +13,7 @@ from keyplan.model.load import model_from, parse_model
 from keyplan.model.model import Model
 from keyplan.model.pattern import Traffic
 from tests.strategies.behind import behind_models
+from tests.strategies.crowds import crowded_problems
 from tests.strategies.domains import chance
 from tests.strategies.heat import hot_problems
 from tests.strategies.models import entities, models
@@ -156,7 +157,9 @@ def behind_problems(draw: st.DrawFn) -> Model:
 
 
 def any_problems(most_entities: int = 3) -> st.SearchStrategy[Model]:
-    """Models of all kinds; of six, one is about time, one about rows that are written often, and one about what is
-    computed behind references."""
+    """Models of all kinds; of eight, one is about time, one about rows that are written often, one about values that
+    most calls read or write, and one about what is computed behind references."""
     other = problems(most_entities)
-    return st.one_of(other, other, other, timed_problems(), hot_problems(), behind_problems())
+    return st.one_of(
+        other, other, other, other, timed_problems(), hot_problems(), crowded_problems(), behind_problems()
+    )

@@ -10,6 +10,7 @@ import pytest
 
 import keyplan
 from keyplan.design.problem.build import build_problem
+from keyplan.design.problem.crowds import NO_CROWDS
 from keyplan.design.problem.definition import INFEASIBLE, evaluate
 from keyplan.design.problem.heat import heat_of_views
 from keyplan.design.report.explain import explain, view_text
@@ -281,9 +282,10 @@ def test_a_new_table_on_demand_is_cold() -> None:
 # heat
 
 
-def product(*rates: str, top: str = "90%") -> Model:
+def product(*rates: str, top: str = "90%", consistency: str = "eventual") -> Model:
+    how = f"top: {top}, consistency: {consistency}"
     reads = "\n".join(
-        f'read{number}: {{ find: Product, where: "sku = :sku", select: [sku, stock], rate: {rate}, top: {top} }}'
+        f'read{number}: {{ find: Product, where: "sku = :sku", select: [sku, stock], rate: {rate}, {how} }}'
         for number, rate in enumerate(rates)
     )
     entities = "Product: { count: 10k, fields: { sku: 'string(12), key', name: string(40), stock: int } }"
@@ -298,28 +300,35 @@ def test_patterns_that_are_too_hot_together_do_not_share_a_key() -> None:
     assert not both.unserved
     problem = build_problem(product("4000/s", "4000/s"), ENGINE).problem
     naive = {name for name, view in problem.views.items() if not any(part.ways > 1 for part in view.parts)}
-    assert max(sum(share for share, _, _ in users) for users in heat_of_views(problem, naive).values()) > 1
+    meeting = heat_of_views(problem, evaluate(problem.crowded_by(NO_CROWDS), naive))
+    assert max(sum(share for share, _ in users) for users in meeting.values()) > 1
     taken = [plan.node.view for plan in both.plans.values() if isinstance(plan.node, Search)]
     assert len(set(taken)) == 2
     assert not [finding for finding in both.findings if "together" in finding.message]
 
 
-def test_the_gap_of_patterns_that_are_kept_apart_is_against_what_they_would_cost_together() -> None:
-    """Which of them read elsewhere is not proven to be the best choice: no more is said than what is known."""
+def test_patterns_are_kept_apart_in_the_cheapest_way_and_that_is_proven() -> None:
     apart = designed(product("4000/s", "4000/s")).objective
     cool = designed(product("4000/s", "4000/s", top="1%")).objective
     assert cool.gap == 0
     assert apart.value > cool.value
-    assert apart.bound == pytest.approx(cool.value, rel=1e-3)
-    assert apart.gap == pytest.approx(1 - apart.bound / apart.value)
+    assert apart.gap == 0
+    assert apart.bound == apart.value
 
 
 def test_explaining_a_structure_keeps_apart_what_is_too_hot_together() -> None:
     """The best design without it is found under the same limits, and rows may go on being read at their home."""
-    model = product("4000/s", "4000/s", "4000/s")
-    design = designed(model)
-    (copy,) = (name for name, view in design.views.items() if any(part.cut == COPIES for part in view.parts))
-    assert explain(model, ENGINE, design, copy)["without"] == {
+
+    def without_copies(model: Model) -> dict[str, Any]:
+        design = designed(model)
+        (copy,) = (name for name, view in design.views.items() if any(part.cut == COPIES for part in view.parts))
+        found: dict[str, Any] = explain(model, ENGINE, design, copy)["without"]
+        return found
+
+    indexed = without_copies(product("4000/s", "4000/s", "4000/s"))
+    assert indexed["instead"] == ["gsi of Product by sku", "gsi of Product by sku"]
+    assert indexed["more"] > 0
+    assert without_copies(product("2000/s", "2000/s", "2000/s", consistency="strong")) == {
         "possible": False,
         "reason": "'read0' and 'read1' and 'read2' would read the same key too often together",
     }

@@ -7,14 +7,15 @@ more views than a table can hold are restricted to some of them first.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy
 
 from keyplan.design.options.goals import Goal, Option, Sub
-from keyplan.design.problem.definition import INFEASIBLE, Problem, evaluate
+from keyplan.design.problem.crowds import NO_CROWDS
+from keyplan.design.problem.definition import INFEASIBLE, Problem, Root, evaluate
 from keyplan.engines.work import Couplings, LinearRow
 
 Table = Any
@@ -95,9 +96,13 @@ def cost_table(problem: Problem) -> Table:
         total[~_any(has, some, len(choices))] = INFEASIBLE
     total += _couplings(problem, has, len(choices))
     prices: dict[int, Table] = {}
+    meeting = [root for root in problem.roots if root.kind == "pattern"] if problem.crowds.places else []
     for root in problem.roots:
-        price = _price(problem, root.goal, has, prices, len(choices)) * root.rate * per_second
-        total += price if root.always else numpy.where(_any(has, root.demanded_by, len(choices)), price, 0.0)
+        if root not in meeting:
+            price = _price(problem, root.goal, has, prices, len(choices)) * root.rate * per_second
+            total += price if root.always else numpy.where(_any(has, root.demanded_by, len(choices)), price, 0.0)
+    if meeting:
+        total += _arranged(problem, meeting, has, len(choices))
     if problem.costs.transactional:
         total += _premiums(problem, has, len(choices))
     return total
@@ -134,6 +139,95 @@ def _price(problem: Problem, goal: Goal, has: dict[str, Table], prices: dict[int
             cost = numpy.where(has[name], cost, INFEASIBLE)
         best = numpy.minimum(best, cost)
     prices[goal.number] = best
+    return best
+
+
+Plan = tuple[frozenset[str], float, dict[str, float]]
+"""The views that a plan takes, what it costs per call, and what it takes of the hottest place of each view."""
+
+
+def _plans(problem: Problem, goal: Goal) -> list[Plan]:
+    """Every plan of a goal, whatever views there are; of those that take the same views and read the same places, the
+    cheapest."""
+    found: dict[tuple[object, ...], Plan] = {}
+    for option in goal.options:
+        cost = option.cost.cost + option.waits * problem.wait_cost
+        heat = {option.view.name: option.heat} if option.view is not None and option.heat else {}
+        some: list[Plan] = [(option.takes, cost, heat)]
+        for sub in option.subs:
+            below = _plans(problem, sub.goal)
+            some = [
+                (
+                    takes | more,
+                    cost + further,
+                    {name: heat.get(name, 0.0) + hot.get(name, 0.0) for name in {*heat, *hot}},
+                )
+                for takes, cost, heat in some
+                for more, further, hot in below
+            ]
+        for plan in some:
+            key = (plan[0], tuple(sorted(plan[2].items())))
+            if key not in found or plan[1] < found[key][1]:
+                found[key] = plan
+    return list(found.values())
+
+
+def _arranged(problem: Problem, roots: Sequence[Root], has: dict[str, Table], many: int) -> Table:
+    """What patterns cost under every choice, if they are answered in the cheapest of all combinations of their plans in
+    which no place is read too often."""
+    per_second = problem.costs.per_second
+    limits = [(place.views, place.most + 1e-5) for place in problem.crowds.places]
+    best = numpy.full(many, INFEASIBLE)
+
+    def go_on(number: int, cost: Table, sums: list[float]) -> None:
+        if number == len(roots):
+            numpy.minimum(best, cost, out=best)
+            return
+        for takes, price, heat in plans[number]:
+            more = [
+                one + sum(heat.get(name, 0.0) for name in views) for one, (views, _) in zip(sums, limits, strict=True)
+            ]
+            if any(one > most for one, (_, most) in zip(more, limits, strict=True)):
+                continue
+            here = cost + price * roots[number].rate * per_second
+            for name in takes:
+                here = numpy.where(has[name], here, INFEASIBLE)
+            if (here < best).any():
+                go_on(number + 1, here, more)
+
+    plans = [sorted(_plans(problem, root.goal), key=lambda plan: plan[1]) for root in roots]
+    go_on(0, numpy.zeros(many), [0.0] * len(limits))
+    return best
+
+
+def least_excess(problem: Problem) -> float:
+    """By how much places are read too often, all together, where they are so least: of all combinations of plans under
+    choices that are possible otherwise."""
+    possible = cost_table(problem.crowded_by(NO_CROWDS)) < INFEASIBLE
+    choices = numpy.arange(len(possible))
+    has = {name: (choices >> place & 1).astype(bool) for place, name in enumerate(problem.views)}
+    places = problem.crowds.places
+    plans = [_plans(problem, root.goal) for root in problem.roots if root.kind == "pattern"]
+    best = INFEASIBLE
+
+    def go_on(number: int, left: Table, sums: list[float]) -> None:
+        nonlocal best
+        excess = sum(max(0.0, one - place.most) for one, place in zip(sums, places, strict=True))
+        if excess >= best - 1e-9 or not left.any():
+            return
+        if number == len(plans):
+            best = excess
+            return
+        for takes, _, heat in plans[number]:
+            there = left
+            for name in takes:
+                there = there & has[name]
+            more = [
+                one + sum(heat.get(name, 0.0) for name in place.views) for one, place in zip(sums, places, strict=True)
+            ]
+            go_on(number + 1, there, more)
+
+    go_on(0, possible, [0.0] * len(places))
     return best
 
 

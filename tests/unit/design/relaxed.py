@@ -1,4 +1,5 @@
-"""The linear program with the views given and nothing else integral, further rows that follow from others included."""
+"""The linear program with the views given and nothing else integral but how patterns that meet are answered, with the
+further rows that follow from others."""
 
 from __future__ import annotations
 
@@ -41,6 +42,9 @@ def value_at(problem: Problem, linear: Linear, chosen: set[str]) -> float | None
     model.a_matrix_.index_ = numpy.array(index)
     model.a_matrix_.value_ = numpy.array(weights)
     highs.passModel(model)
+    for column, name in enumerate(linear.names):
+        if linear.integer[column] and name not in problem.views and name not in problem.couplings.variables:
+            highs.changeColIntegrality(column, highspy.HighsVarType.kInteger)
     value = _solved(highs, linear)
     if value is None or value <= 0:
         return value

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import keyplan
 from keyplan.design.problem.build import build_problem
 from keyplan.design.problem.definition import INFEASIBLE, Problem
-from keyplan.design.problem.heat import Together
 from keyplan.design.program.cheapest import cheapest
 from keyplan.engines import get_engine
 from keyplan.engines.work import Couplings
@@ -28,8 +27,6 @@ from tests.unit.design.exhaustive import Table, cost_table, some_views
 from tests.unit.design.nouns import model_of
 
 ENGINE = get_engine("dynamodb")
-CROWDED = Together(crowded=True)
-"""Nothing is said of rows that are written twice, so that the choices can be told apart here."""
 PARTITION = 1000.0
 """Write units a second; an item takes one for each KB, twice that in a transaction."""
 MOST_SHARDS = 200
@@ -91,15 +88,16 @@ def only(kept: set[View]) -> Callable[[View], bool]:
 @proof(60)
 @given(model=hot_problems(), seed=st.integers(0, 2**16))
 def test_no_choice_in_which_nothing_is_too_hot_is_cheaper(model: Model, seed: int) -> None:
-    whole = build_problem(model, ENGINE, together=CROWDED).problem
+    # Nothing is said of rows that are written twice, so that the choices can be told apart here.
+    whole = build_problem(model, ENGINE, crowded=True).problem
     names = some_views(whole.under(Couplings()), SOME, seed)
     if names is None:
         event("more views needed than a table holds")
         return
     without = only({unsharded(whole.views[name]) for name in names})
-    few = build_problem(model, ENGINE, without=without, together=CROWDED).problem
+    few = build_problem(model, ENGINE, without=without, crowded=True).problem
     more = {f"spread{number}": [view] for number, view in enumerate(spread_out(few))}
-    problem = build_problem(model, ENGINE, without=without, given=more, together=CROWDED).problem
+    problem = build_problem(model, ENGINE, without=without, given=more, crowded=True).problem
     if len(problem.views) > MOST_VIEWS:
         event("more views in other shards than a table holds")
         return

@@ -447,7 +447,7 @@ class Assembly:
                 message, _, fix = text.rpartition("; ")
                 finding = Finding("warning", f"entities.{view.entity}", message, fix)
                 found += [finding] if finding not in found else []
-        for entity, text in warnings(problem, set(self.chosen), self.names.__getitem__):
+        for entity, text in warnings(problem, self.evaluation, self.names.__getitem__):
             found.append(
                 Finding("warning", f"entities.{entity}", text, "lower their peaks, or let them be answered apart")
             )

@@ -102,7 +102,7 @@ def cost_with(built: Built, pattern: Pattern) -> float | None:
 
 def cost_of(model: Model, engine: Engine, name: str, like: Built | None = None) -> float | None:
     """What the whole design of a model costs; None if a pattern or write of it is not served."""
-    built, solution = cheapest(model, engine, like=like, proven=False)
+    built, solution = cheapest(model, engine, like=like)
     if solution is None or name in built.unserved:
         return None
     return solution.value - carried(built.problem, set(solution.chosen))

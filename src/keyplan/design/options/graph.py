@@ -81,7 +81,6 @@ class Options:
         self._known_costs: dict[tuple[int, float], tuple[Cost, Cost]] = {}
         self._goals: int = like._goals if like is not None else 0
         self._heat: Heat | None = None
-        self._barred: Set[str] = frozenset()
         self._memo: dict[tuple[object, ...], Goal] = {}
 
     def root(
@@ -89,14 +88,13 @@ class Options:
         need: Need,
         budget_ms: float | None,
         heat: Heat | None = None,
-        barred: Set[str] = frozenset(),
         times: float = 1.0,
         *,
         called: bool = False,
     ) -> Goal:
         """The goal of a pattern, which is `called`, or of a write's lookup, with everything below it, for so many keys
-        at once; it does not begin at `barred` views, where it is too hot together with others."""
-        key = (need, budget_ms, heat, frozenset(barred), times, called)
+        at once."""
+        key = (need, budget_ms, heat, times, called)
         # Each root has a goal of its own, because each pays for it, though two patterns may ask the very same.
         here, before = self._roots.setdefault(key, []), self._roots_before.get(key, [])
         if len(here) < len(before) and before[len(here)][1] <= self._same_entities:
@@ -104,9 +102,8 @@ class Options:
             return here[-1][0]
         self._memo = {}
         self._heat = heat
-        self._barred = barred
         self._entities = set()
-        goal = self._goal(believed(self.statistics, need), times, budget_ms or NO_LIMIT_MS, 0)
+        goal = self._goal(believed(self.statistics, need), times, budget_ms or NO_LIMIT_MS, 0, first=heat is not None)
         if called:
             note_waiting(goal)
         here.append((goal, frozenset(self._entities)))
@@ -128,9 +125,11 @@ class Options:
         self._goals += 1
         return goal
 
-    def _goal(self, need: Need, times: float, budget_ms: float, depth: int) -> Goal:
+    def _goal(self, need: Need, times: float, budget_ms: float, depth: int, *, first: bool = False) -> Goal:
+        """`first`: it is asked for by the values of the call itself, so that hot ones are hot here; whatever is asked
+        for by the rows of another goal is taken to be spread."""
         budget_ms = coarse(budget_ms)
-        key = (need, round(times, 9), budget_ms)
+        key = (need, round(times, 9), budget_ms, first)
         goal = self._memo.get(key)
         if goal is None:
             goal = Goal(need, times, budget_ms)
@@ -140,41 +139,41 @@ class Options:
             if depth > DEEPEST:
                 goal.rejections.append("the plan would nest too deep")
             else:
-                self._fill(goal, depth)
+                self._fill(goal, depth, first=first)
         return goal
 
-    def _fill(self, goal: Goal, depth: int) -> None:
+    def _fill(self, goal: Goal, depth: int, *, first: bool) -> None:
         need = goal.need
         # Where everything is read, all entities are.
         self._entities.update(self.model.entities if need.scanned else (need.entity,))
         if need.fold is not None:
-            self._measured(goal, depth)
+            self._measured(goal, first=first)
             if need.window is None:
-                self._windowed(goal, depth)
-                self._folded(goal, depth)
-                self._apart(goal, depth)
+                self._windowed(goal, depth, first=first)
+                self._folded(goal, depth, first=first)
+                self._apart(goal, depth, first=first)
             return
         if need.buckets is not None:
-            self._listed(goal)
+            self._listed(goal, first=first)
             return
         ways, refused = self.ways.of(need)
         goal.rejections.extend(refused)
         buckets = named_buckets(need)
         for way in ways:
             if not buckets or keeps_buckets_apart(buckets, way.match.given):
-                self._searched(goal, way, depth)
-        self._driven(goal, depth)
-        self._walked(goal, depth)
-        self._in_two(goal, depth)
-        self._intersected(goal, depth)
+                self._searched(goal, way, depth, first=first)
+        self._driven(goal, depth, first=first)
+        self._walked(goal, depth, first=first)
+        self._in_two(goal, depth, first=first)
+        self._intersected(goal, depth, first=first)
         goal.rejections.extend(refusals(self.model, need))
 
     # rule 1 and 2: search a view, fetch what it lacks
 
-    def _searched(self, goal: Goal, way: Way, depth: int) -> None:
+    def _searched(self, goal: Goal, way: Way, depth: int, *, first: bool) -> None:
         """One option: a prepared way, if there is time for it and for what it lacks."""
         need = goal.need
-        reads = self._reads(way.work) if depth == 0 else 0.0
+        reads = self._reads(goal, way.work) if first else 0.0
         if reads and self._is_refused(goal, way.work, reads):
             return
         cost, scaled = self._costs(goal, way)
@@ -183,7 +182,7 @@ class Options:
                 f"reading '{need.entity}' takes {cost.p99_ms:.4g} ms of {goal.budget_ms:.4g} ms left"
             )
             return
-        goals = self._fetched(goal, way, cost, depth)
+        goals = self._fetched(goal, way, cost, depth, first=first)
         if goals is None:
             return
         times = goal.times
@@ -207,7 +206,7 @@ class Options:
             )
         )
 
-    def _fetched(self, goal: Goal, way: Way, cost: Cost, depth: int) -> tuple[Sub, ...] | None:
+    def _fetched(self, goal: Goal, way: Way, cost: Cost, depth: int, *, first: bool) -> tuple[Sub, ...] | None:
         """What a way lacks, fetched in the time that it leaves; None if there is not enough.
 
         Some of it is fetched along with the way itself (`early`), and the rest after both: it has the time that the
@@ -215,7 +214,8 @@ class Options:
         """
 
         def child(extra: Extra, budget_ms: float) -> Goal:
-            return self._goal(extra.need, goal.times * extra.times, budget_ms, depth + 1)
+            by_call = first and extra.early
+            return self._goal(extra.need, goal.times * extra.times, budget_ms, depth + 1, first=by_call)
 
         limited = goal.budget_ms < NO_LIMIT_MS
         along, left = goal.budget_ms, goal.budget_ms
@@ -234,22 +234,21 @@ class Options:
             subs.append(Sub(found, *of))
         return tuple(subs)
 
-    def _reads(self, work: Work) -> float:
+    def _reads(self, goal: Goal, work: Work) -> float:
         """How often per second the pattern reads the same place, at its peak."""
         if self._heat is None:
             return 0.0
+        often = self._heat.per_second * max(1.0, goal.times)
         if work.view.measures:
             # All rows of a group are one entry; groups meet where there is one partition for all of them.
             shared = 0.0 if any(part.path for part in work.view.partition) else 1.0
-            return self._heat.per_second * max(self._heat.share, shared)
+            return often * max(self._heat.share, shared)
         # Calls for different rows meet as well where these share a partition.
-        return self._heat.per_second * max(self._heat.share, work.facts.hottest_share)
+        return often * max(self._heat.share, work.facts.hottest_share)
 
     def _is_refused(self, goal: Goal, work: Work, reads: float) -> bool:
-        """Whether a view is too hot for the pattern, by itself or together with others; says so."""
+        """Whether a view is too hot for the pattern by itself; says so."""
         reason = self.costs.too_hot(work, reads)
-        if not reason and work.view.name in self._barred:
-            reason = f"its hottest key of '{goal.need.entity}' would be read too often together with other patterns"
         if reason:
             goal.rejections.append(reason)
         return bool(reason)
@@ -273,10 +272,10 @@ class Options:
 
     # rules 3 and 4: conditions behind a role
 
-    def _driven(self, goal: Goal, depth: int) -> None:
+    def _driven(self, goal: Goal, depth: int, *, first: bool) -> None:
         for outer, inner, times, ordered, role in driven(self.model, self.statistics, goal.need):
             spent = self.costs.round_ms("get") if goal.budget_ms < NO_LIMIT_MS else 0.0
-            outer_goal = self._goal(outer, goal.times, goal.budget_ms - spent, depth + 1)
+            outer_goal = self._goal(outer, goal.times, goal.budget_ms - spent, depth + 1, first=first)
             if ordered and outer.order:
                 outer_goal.options = [option for option in outer_goal.options if option.sorted]
             if not outer_goal.options:
@@ -287,7 +286,7 @@ class Options:
                 # Slow ways to the first rows would leave no time for the second: only the fast ones stay, and what
                 # these take at most, whatever is chosen below them, is what the second go without.
                 share = min(SLOWER * goal_p99(outer_goal), goal.budget_ms - spent)
-                outer_goal = self._goal(outer, goal.times, share, depth + 1)
+                outer_goal = self._goal(outer, goal.times, share, depth + 1, first=first)
                 if ordered and outer.order:
                     outer_goal.options = [option for option in outer_goal.options if option.sorted]
                 if not outer_goal.options:
@@ -310,11 +309,11 @@ class Options:
 
     # bucket by bucket
 
-    def _walked(self, goal: Goal, depth: int) -> None:
+    def _walked(self, goal: Goal, depth: int, *, first: bool) -> None:
         """The buckets that are not empty by a directory, then the rows of each until there are enough."""
         for walk in self._walks(goal.need):
             spent = self.costs.round_ms("get") if goal.budget_ms < NO_LIMIT_MS else 0.0
-            outer = self._goal(walk.outer, goal.times, goal.budget_ms - spent, depth + 1)
+            outer = self._goal(walk.outer, goal.times, goal.budget_ms - spent, depth + 1, first=first)
             if not outer.options:
                 goal.rejections.extend(outer.foremost)
                 continue
@@ -345,16 +344,16 @@ class Options:
             found = self._known_walks[need] = list(walks(self.model, self.statistics, directories, need))
         return found
 
-    def _listed(self, goal: Goal) -> None:
+    def _listed(self, goal: Goal, *, first: bool) -> None:
         """The directories that say which buckets there are."""
         for view in self.directories[goal.need.entity]:
             found = match_directory(self.statistics, self.kinds[view.kind], view, goal.need)
             if found is not None:
-                self._counted(goal, view, found, 1)
+                self._counted(goal, view, found, first=first)
 
     # rule 5: two keys at once
 
-    def _intersected(self, goal: Goal, depth: int) -> None:
+    def _intersected(self, goal: Goal, depth: int, *, first: bool) -> None:
         need = goal.need
         for parts, whole in intersected(self.model, need):
             # What the parts ask is all of what several lists are asked, and else two conditions of the row's own.
@@ -363,7 +362,7 @@ class Options:
             fewer = need.fewer if len(given) == len(need.given) else 1.0
             found = self.statistics.matched(need.entity, given, need.at_least, fewer)
             half = _half(goal.budget_ms)
-            each = {name: self._goal(part, goal.times, half, depth + 1) for name, part in parts.items()}
+            each = {name: self._goal(part, goal.times, half, depth + 1, first=first) for name, part in parts.items()}
             last = self._goal(whole, goal.times * max(found, 1e-6), half, depth + 1)
             if not all(one.options for one in (*each.values(), last)):
                 continue
@@ -373,39 +372,40 @@ class Options:
 
     # an order over a column that may be missing
 
-    def _in_two(self, goal: Goal, depth: int) -> None:
+    def _in_two(self, goal: Goal, depth: int, *, first: bool) -> None:
         """Rows that have the column in its order, then those that lack it."""
         parts = present_then_missing(self.model, goal.need)
         if parts is None:
             return
-        first, second = (self._goal(part, goal.times, _half(goal.budget_ms), depth + 1) for part in parts)
-        first.options = [option for option in first.options if option.sorted]
-        second.options = [option for option in second.options if option.sorted]
-        if not first.options or not second.options:
-            goal.rejections.extend((*first.foremost, *second.foremost))
+        half = _half(goal.budget_ms)
+        some, others = (self._goal(part, goal.times, half, depth + 1, first=first) for part in parts)
+        some.options = [option for option in some.options if option.sorted]
+        others.options = [option for option in others.options if option.sorted]
+        if not some.options or not others.options:
+            goal.rejections.extend((*some.foremost, *others.foremost))
             return
         rows = rows_found(self.statistics, goal.need)
-        subs = (Sub(first, "", "first"), Sub(second, "", "second"))
+        subs = (Sub(some, "", "first"), Sub(others, "", "second"))
         goal.options.append(Option("then", None, Cost(), 0.0, rows, subs=subs, sorted=True))
 
     # rule 6: aggregates
 
-    def _measured(self, goal: Goal, depth: int) -> None:
+    def _measured(self, goal: Goal, *, first: bool) -> None:
         need = goal.need
         assert need.fold is not None
         for view in self.measured[need.entity]:
             found = match_measures(self.model, self.statistics, self.kinds[view.kind], view, need)
             if found is not None:
-                self._counted(goal, view, found, depth)
+                self._counted(goal, view, found, first=first)
 
-    def _counted(self, goal: Goal, view: View, found: MeasureMatch, depth: int) -> None:
+    def _counted(self, goal: Goal, view: View, found: MeasureMatch, *, first: bool) -> None:
         """One option: some groups of a view with measures, if there is time for it."""
         facts = self.facts[view.name]
         size = self.costs.entry_bytes(view, facts)
         entries = 1.0 if found.get else found.entries / found.spans
         most = max(entries, found.entries)
         work = Work(view, facts, found.get, found.spans, entries, most, size, goal.need.strong)
-        reads = self._reads(work) if depth == 0 else 0.0
+        reads = self._reads(goal, work) if first else 0.0
         if reads and self._is_refused(goal, work, reads):
             return
         cost = self._timed(work, goal, self.costs.read(work))
@@ -420,7 +420,7 @@ class Options:
         option.heat, option.reads = heat, reads
         goal.options.append(option)
 
-    def _windowed(self, goal: Goal, depth: int) -> None:
+    def _windowed(self, goal: Goal, depth: int, *, first: bool) -> None:
         """What is kept of the windows that lie wholly in a range of time, and the rows of those that it cuts."""
         need = goal.need
         for path, cut in moments(self.measured[need.entity]):
@@ -430,8 +430,8 @@ class Options:
             # The windows that a range cuts are known at once; that some have lost rows is seen in what is kept of them.
             late = bool(found.expired)
             budget = _half(goal.budget_ms) if late else goal.budget_ms
-            whole = self._goal(found.whole, goal.times, budget, depth + 1)
-            edges = self._goal(found.edges, goal.times * (found.cut + found.expired), budget, depth + 1)
+            whole = self._goal(found.whole, goal.times, budget, depth + 1, first=first)
+            edges = self._goal(found.edges, goal.times * (found.cut + found.expired), budget, depth + 1, first=first)
             if not whole.options or not edges.options:
                 goal.rejections.extend((*whole.rejections[:2], *edges.rejections[:2]))
                 continue
@@ -442,25 +442,25 @@ class Options:
             rows = rows_found(self.statistics, need)
             goal.options.append(Option("windows", None, Cost(), 0.0, rows, subs=subs, windows=found))
 
-    def _folded(self, goal: Goal, depth: int) -> None:
+    def _folded(self, goal: Goal, depth: int, *, first: bool) -> None:
         last = extreme_row(self.model, goal.need)
         if last is not None:
-            child = self._goal(last, goal.times, goal.budget_ms, depth + 1)
+            child = self._goal(last, goal.times, goal.budget_ms, depth + 1, first=first)
             child.options = [option for option in child.options if option.sorted]
             if child.options:
                 goal.options.append(Option("fold", None, Cost(), 0.0, 1.0, subs=(Sub(child, "", "rows"),)))
         rows = replace(goal.need, fold=None)
-        child = self._goal(rows, goal.times, goal.budget_ms, depth + 1)
+        child = self._goal(rows, goal.times, goal.budget_ms, depth + 1, first=first)
         if not child.options:
             goal.rejections.extend(child.rejections)
             return
         many = rows_found(self.statistics, rows)
         goal.options.append(Option("fold", None, Cost(), 0.0, many, subs=(Sub(child, "", "rows"),)))
 
-    def _apart(self, goal: Goal, depth: int) -> None:
+    def _apart(self, goal: Goal, depth: int, *, first: bool) -> None:
         """Aggregates over the same rows, some of them by themselves, all at once."""
         for parts in told_apart(self.model, goal.need):
-            each = [self._goal(part, goal.times, goal.budget_ms, depth) for part in parts]
+            each = [self._goal(part, goal.times, goal.budget_ms, depth, first=first) for part in parts]
             if all(one.options for one in each):
                 subs = tuple(Sub(one, "", "part", early=True) for one in each)
                 goal.options.append(Option("apart", None, Cost(), 0.0, 1.0, subs=subs))

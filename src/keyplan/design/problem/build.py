@@ -10,7 +10,6 @@ from types import MappingProxyType
 from keyplan.design.candidates.closure import Candidates
 from keyplan.design.candidates.facts import Facts
 from keyplan.design.candidates.forms import Forms
-from keyplan.design.candidates.given import identity
 from keyplan.design.candidates.local import base_rows, doubled_rows
 from keyplan.design.candidates.overflow import most_wanted
 from keyplan.design.candidates.required import is_exact, is_home, required_views
@@ -19,9 +18,10 @@ from keyplan.design.needs.need import need_of_pattern, rank_target_need, whole_r
 from keyplan.design.options.goals import Goal, Heat, Option, goal_p99
 from keyplan.design.options.graph import Options
 from keyplan.design.problem.beside import apart_rows
+from keyplan.design.problem.crowds import crowds_at
 from keyplan.design.problem.definition import CARRY, Calls, Problem, Root
 from keyplan.design.problem.fitting import add_given, called_alike, drop_baseless, fitted_views, heat_of
-from keyplan.design.problem.heat import NOTHING_HOT, Together
+from keyplan.design.problem.heat import places
 from keyplan.design.problem.worth import at_least_worth, copies_of_rows, is_covering, least_cost, waiting_cost
 from keyplan.design.statistics.derived import Statistics
 from keyplan.design.statistics.together import is_read_to_return, shares_in_transactions
@@ -65,7 +65,8 @@ class Ground:
     """Per name of a given view: what its forms are called in the problem, of which it has to have one."""
     refused: dict[str, str]
     """Per home or guard, some forms of which the engine cannot keep: why not."""
-    together: Together = NOTHING_HOT
+    crowded: bool = False
+    """Rows may have another entry beside one that is too hot for that, because otherwise there is no design."""
     same: Set[str] = frozenset()
     """The names of views that are the same, and called the same, in the problem that this one is `like`."""
     baseless: Mapping[str, str] = field(default_factory=dict)
@@ -130,14 +131,15 @@ def build_problem(
     *,
     given: Mapping[str, Sequence[View]] = MappingProxyType({}),
     without: Callable[[View], bool] = lambda view: False,
-    together: Together = NOTHING_HOT,
+    crowded: bool = False,
     like: Built | None = None,
 ) -> Built:
     """The whole design problem.
 
     The `given` views are candidates in those of their forms that are so anyway, or else in the last. Views that are
-    to be done `without` are none. `together` is what earlier answers were found to make too hot. `like` is the problem
-    of the same model, or of one that differs in its patterns alone: what is known from there is not worked out again.
+    to be done `without` are none. `crowded`: rows may have another entry beside one that is too hot for that. `like` is
+    the problem of the same model, or of one that differs in its patterns alone: what is known from there is not worked
+    out again.
     """
     statistics = like.statistics if like is not None else Statistics(model)
     costs = engine.costs(model)
@@ -150,7 +152,7 @@ def build_problem(
         candidates, wanted = Candidates(model, statistics, engine.kinds).collect(needs), most_wanted(needs)
     forms = Forms(model, facts, engine.kinds, costs, wanted)
     refused: dict[str, str] = {}
-    views, view_facts = fitted_views(model, statistics, forms, candidates, without, refused, together)
+    views, view_facts = fitted_views(model, statistics, forms, candidates, without, refused)
     same: Set[str] = frozenset()
     if like is not None:
         views, view_facts, same = called_alike(views, view_facts, like.ground.views, like.ground.facts)
@@ -160,7 +162,7 @@ def build_problem(
     options = Options(
         model, statistics, engine.kinds, costs, list(views.values()), view_facts, before, same & views.keys()
     )
-    roots, unserved = _roots(model, statistics, options, forms, _barred(views, together))
+    roots, unserved = _roots(model, statistics, options, forms)
     ground = Ground(
         model,
         engine,
@@ -175,7 +177,7 @@ def build_problem(
         unserved,
         names,
         refused,
-        together,
+        crowded,
         same & views.keys(),
         baseless,
     )
@@ -206,7 +208,7 @@ def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None 
     least = least_cost(costs, views, ground.facts, roots, required, upkeep, served)
     copies = copies_of_rows(model, kinds, views, costs.copy_worth * least)
     apart: list[LinearRow] = []
-    if not ground.together.crowded:
+    if not ground.crowded:
         apart += apart_rows(ground.forms, views, ground.facts, set(ground.given_names))
     couplings = Couplings(
         {**at_least_worth(own, least), **copies.variables},
@@ -224,6 +226,7 @@ def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None 
         calls,
         _carrying(model, kinds, costs, views, ground.facts, least),
         waiting_cost(costs, roots, least),
+        crowds_at((root.goal for root in roots if root.kind == "pattern"), places(model, kinds, views)),
     )
     whole = {name: ground.options.root(whole_row(model, name), None) for name in model.entities}
     return Built(problem, ground, whole, couplings, bool(apart), scans)
@@ -321,19 +324,8 @@ def _cuts_reference(model: Model, view: View) -> bool:
     return any(one & first and one & then and one <= first | then for one in columns)
 
 
-def _barred(views: Mapping[str, View], together: Together) -> dict[str, set[str]]:
-    """Per pattern: the names of the views that it may not begin at."""
-    found: dict[str, set[str]] = {}
-    if together.barred:
-        names = {identity(view): name for name, view in views.items()}
-        for pattern, view in together.barred:
-            if view in names:
-                found.setdefault(pattern, set()).add(names[view])
-    return found
-
-
 def _roots(
-    model: Model, statistics: Statistics, options: Options, forms: Forms, barred: Mapping[str, Set[str]]
+    model: Model, statistics: Statistics, options: Options, forms: Forms
 ) -> tuple[list[Root], dict[str, list[str]]]:
     roots: list[Root] = []
     unserved: dict[str, list[str]] = {}
@@ -343,7 +335,7 @@ def _roots(
             goals = _rank_goals(model, options, pattern, heat)
         else:
             need = need_of_pattern(model, pattern)
-            goals = [("pattern", options.root(need, pattern.p99_ms, heat, barred.get(name, frozenset()), called=True))]
+            goals = [("pattern", options.root(need, pattern.p99_ms, heat, called=True))]
         large = forms.refused.get(pattern.entity)
         usual = [f"{NO_VIEW}; of one of '{pattern.entity}', {large}"] if large else [NO_VIEW]
         missing = [reason for _, goal in goals if not goal.options for reason in goal.rejections or usual]

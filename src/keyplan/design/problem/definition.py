@@ -12,6 +12,7 @@ from math import ceil
 from types import MappingProxyType
 
 from keyplan.design.options.goals import Goal, Option
+from keyplan.design.problem.crowds import NO_CROWDS, Arrangement, Crowds
 from keyplan.design.upkeep.effects import Upkeep
 from keyplan.engines.work import CostModel, Couplings, LinearRow, ViewFacts
 from keyplan.plan.view import View
@@ -61,6 +62,8 @@ class Problem:
     """A small cost per view, so that nothing useless is kept and ties are broken for keys that people expect."""
     wait_cost: float = 0.0
     """What a further round trip is thought to cost the caller of a pattern, in what a call costs."""
+    crowds: Crowds = NO_CROWDS
+    """Where patterns may read too often together."""
     _fixed: dict[str, float] = field(default_factory=dict, init=False, repr=False)
     _touches: dict[str, dict[str, Touched]] = field(default_factory=dict, init=False, repr=False)
 
@@ -73,6 +76,12 @@ class Problem:
     def option_cost(self, option: Option) -> float:
         """What an option costs by itself, with what waiting for it is thought to cost."""
         return option.cost.cost + option.waits * self.wait_cost
+
+    def crowded_by(self, crowds: Crowds) -> Problem:
+        """The same problem with other limits on what patterns read together."""
+        found = replace(self, crowds=crowds)
+        found._fixed, found._touches = self._fixed, self._touches
+        return found
 
     def fixed_cost(self, name: str) -> float:
         """What a chosen view costs by itself: storage and its part of every write, without transactions."""
@@ -242,7 +251,8 @@ def _price(problem: Problem, goal: Goal, chosen: Set[str], best: dict[int, float
 def evaluate(problem: Problem, chosen: set[str], known: Mapping[int, float] = MappingProxyType({})) -> Evaluation:
     """Prices a choice of views exactly, by dynamic programming over the options.
 
-    `known` are prices of goals that hold under this choice, too; their options are not in the answer.
+    `known` are prices of goals that hold under this choice, too; their options are not in the answer. None are known
+    where patterns may be too many at one place.
     """
     best: dict[int, float] = dict(known)
     choice: dict[int, Option] = {}
@@ -259,9 +269,13 @@ def evaluate(problem: Problem, chosen: set[str], known: Mapping[int, float] = Ma
         cost = _price(problem, root.goal, chosen, best, choice)
         if cost == INFEASIBLE:
             unserved.append(root.name)
-        share = cost * root.rate * problem.costs.per_second
-        reads[root.name] = reads.get(root.name, 0.0) + share
-        total += share
+    if problem.crowds.places and not unserved and not _arrange(problem, chosen, best, choice):
+        total = INFEASIBLE
+    for root in problem.roots:
+        if root.applies(chosen):
+            share = best[root.goal.number] * root.rate * problem.costs.per_second
+            reads[root.name] = reads.get(root.name, 0.0) + share
+            total += share
     # In the order of the views: sums of floats depend on it, and a set has none of its own.
     ordered = [name for name in problem.views if name in chosen]
     for name in ordered:
@@ -271,6 +285,18 @@ def evaluate(problem: Problem, chosen: set[str], known: Mapping[int, float] = Ma
             touches = problem.touches(write)
             total += sum(touches[name].cost * share for name, share in problem.premiums(write, chosen).items())
     return Evaluation(total, choice, best, reads, unserved)
+
+
+def _arrange(problem: Problem, chosen: Set[str], best: dict[int, float], choice: dict[int, Option]) -> bool:
+    """Has patterns read elsewhere where they would be too many at one place; whether that is possible."""
+    hot = [root for root in problem.roots if root.goal.number in problem.crowds.goals and root.applies(chosen)]
+    found = Arrangement(problem.crowds, chosen, best, problem.option_cost).of([(root.goal, root.rate) for root in hot])
+    if found is None:
+        return False
+    for root, way in zip(hot, found, strict=True):
+        best[root.goal.number] = way.price
+        choice.update(way.options)
+    return True
 
 
 def goals_by_view(problem: Problem, found: Evaluation) -> dict[str, set[int]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate, combinations
 
 from keyplan.design.candidates.facts import Facts
 from keyplan.design.candidates.forms import Forms
@@ -14,13 +15,15 @@ from keyplan.design.candidates.required import purposes
 from keyplan.design.candidates.totals import totals_over
 from keyplan.design.needs.need import believed, need_of_pattern
 from keyplan.design.options.goals import Heat
-from keyplan.design.problem.heat import Together, place_of
 from keyplan.design.statistics.derived import Statistics, peak_rate, zipf_top
 from keyplan.engines.base import Kind
-from keyplan.engines.work import Rejection, ViewFacts
+from keyplan.engines.work import CostModel, Rejection, ViewFacts
 from keyplan.model.model import Model
 from keyplan.model.pattern import Param, Pattern
 from keyplan.plan.view import View
+
+ANY_READERS = 4
+"""Of so many patterns that read the same key, any may be given entries of their own."""
 
 
 def fitted_views(
@@ -30,7 +33,6 @@ def fitted_views(
     candidates: list[View],
     without: Callable[[View], bool],
     refused: dict[str, str],
-    together: Together,
 ) -> tuple[dict[str, View], dict[str, ViewFacts]]:
     """The candidates in the forms that the engine can keep them in, and what is known of each.
 
@@ -42,7 +44,7 @@ def fitted_views(
         (heat_of(statistics, pattern), believed(statistics, need_of_pattern(model, pattern)))
         for pattern in model.patterns.values()
     ]
-    hottest: dict[tuple[object, ...], float] = {}
+    known_readers: dict[tuple[object, ...], list[float]] = {}
     facts, kinds, costs = forms.facts, forms.kinds, forms.costs
     known = _Known(candidates)
     more: list[tuple[View, ViewFacts]] = []
@@ -50,15 +52,14 @@ def fitted_views(
         if kinds[view.kind].local:
             continue
         shape = key_shape(view)
-        if shape not in hottest:
-            used = (
+        if shape not in known_readers:
+            known_readers[shape] = [
                 heat.per_second * heat.share
                 for heat, need in needs
                 if need.entity == view.entity and need.fold is None
                 if (key := match_key(model, statistics, kinds[view.kind], view, need)) and not key.scan
-            )
-            hottest[shape] = max(used, default=0.0)
-        readers = hottest[shape]
+            ]
+        readers = max(known_readers[shape], default=0.0)
         fitted = forms.of(view, readers)
         if isinstance(fitted, Rejection):
             for purpose in purposes(model, kinds, view):
@@ -72,14 +73,12 @@ def fitted_views(
             kept = [one for one in kept if one[0].embeds == view.embeds or one[0] not in known]
             known.add(form for form, _ in kept)
         for form, about in kept:
-            met = together.readers.get(place_of(form), 0.0) if together.readers else 0.0
-            read = about if met <= readers else facts.of(form, met)
-            variants = [one for one in costs.variants(form, read) if not without(one)]
+            variants = dict(_variants(costs, form, about, known_readers[shape]))
             if form is kept[0][0]:
                 views[view.name], found[view.name] = replace(form, name=view.name), about
             else:
                 more.append((form, about))
-            more += [(one, facts.of(one, read.hottest_reads)) for one in variants]
+            more += [(one, facts.of(one, reads)) for one, reads in variants.items() if not without(one)]
             for directory in forms.directories(form):
                 if directory not in known and not without(directory):
                     known.add((directory,))
@@ -108,6 +107,27 @@ def fitted_views(
     for number, (view, about) in enumerate(more, len(candidates)):
         views[f"v{number}"], found[f"v{number}"] = replace(view, name=f"v{number}"), about
     return views, found
+
+
+def _variants(costs: CostModel, view: View, about: ViewFacts, readers: Sequence[float]) -> Iterator[tuple[View, float]]:
+    """Further forms of a view, each for what some of its readers read together, and how much that is: whoever is left
+    reads elsewhere."""
+
+    def forms(reads: float) -> Sequence[View]:
+        return costs.variants(view, about if reads == about.hottest_reads else replace(about, hottest_reads=reads))
+
+    # Mostly, all of them together are not too many.
+    if forms(sum(readers)) or forms(about.hottest_reads):
+        for reads in _sums(readers):
+            yield from ((one, reads) for one in forms(reads))
+
+
+def _sums(readers: Sequence[float]) -> list[float]:
+    """What some readers come to together, the most first: any of them, or where they are many, the hottest ones."""
+    hot = sorted(readers, reverse=True)
+    if len(hot) > ANY_READERS:
+        return list(reversed(list(accumulate(hot))))
+    return sorted({sum(some) for many in range(1, len(hot) + 1) for some in combinations(hot, many)}, reverse=True)
 
 
 class _Known:

@@ -1,81 +1,72 @@
 """The heat of all patterns together: each may be fine by itself, and the sum too much for the place that they share.
 
-What a plan costs does not depend on other plans, so that the program is solved without such sums. Then the sums of its
-answer are taken, and where one is too much the coolest patterns are barred from that view, until all are within the
-limits. The reads that met there are also what copies of its entries are made for.
+`crowds.py` keeps the program and its answers within the limits; here is which places there are, and who reads them in
+an answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
 
-from keyplan.design.candidates.given import identity
-from keyplan.design.problem.definition import Problem, evaluate
-from keyplan.plan.view import COPIES, View
+from keyplan.design.candidates.local import bases_of
+from keyplan.design.options.goals import Goal, Option
+from keyplan.design.problem.definition import Evaluation, Problem
+from keyplan.engines.base import Kind
+from keyplan.model.model import Model
+from keyplan.plan.view import View
 
-ROUNDS = 12
-"""How often a design is put together anew; what is still too hot then is a warning."""
-
-
-@dataclass(frozen=True)
-class Together:
-    """What was found to be too hot together so far."""
-
-    barred: frozenset[tuple[str, View]] = frozenset()
-    """Patterns, with the views (without names) that they may not search first."""
-    readers: Mapping[View, float] = field(default_factory=dict)
-    """Per view without names and copies: the reads per second of the same entry that met there."""
-    anyhow: bool = False
-    """Nothing is barred, because then patterns could not be served."""
-    crowded: bool = False
-    """Rows may have another entry beside one that is too hot for that, because otherwise there is no design."""
+User = tuple[float, str]
+"""The share of a place that a pattern takes, and its name."""
 
 
-NOTHING_HOT = Together()
+def places(model: Model, kinds: Mapping[str, Kind], views: Mapping[str, View]) -> Iterator[tuple[str, frozenset[str]]]:
+    """Each place by a view, and the views that are read there: a local one is read where its base is."""
+    over: dict[str, set[str]] = {name: {name} for name, view in views.items() if not kinds[view.kind].local}
+    for name, view in views.items():
+        if kinds[view.kind].local:
+            for base, _ in bases_of(model, kinds, view, views.values()):
+                over[base].add(name)
+    yield from ((name, frozenset(some)) for name, some in over.items())
 
 
-def place_of(view: View) -> View:
-    """A view without its names and copies."""
-    return replace(identity(view), partition=tuple(part for part in view.partition if part.cut != COPIES))
-
-
-def heat_of_views(problem: Problem, chosen: set[str]) -> dict[str, list[tuple[float, float, str]]]:
-    """Per chosen view: the share of its hottest place that each pattern takes, the reads per second, and its name."""
-    choice = evaluate(problem, chosen).choice
-    found: dict[str, list[tuple[float, float, str]]] = {}
+def heat_of_views(problem: Problem, found: Evaluation) -> dict[str, list[User]]:
+    """Per view that is read under a choice: the share of its hottest place that each pattern takes."""
+    users: dict[str, list[User]] = {}
     for root in problem.roots:
-        option = choice.get(root.goal.number) if root.kind == "pattern" else None
-        if option is not None and option.view is not None and option.heat:
-            found.setdefault(option.view.name, []).append((option.heat, option.reads, root.name))
-    return found
+        if root.kind == "pattern" and root.goal.number in found.choice:
+            heats: dict[str, float] = {}
+            for option in _taken(root.goal, found):
+                if option.view is not None and option.heat:
+                    heats[option.view.name] = heats.get(option.view.name, 0.0) + option.heat
+            for name, heat in heats.items():
+                users.setdefault(name, []).append((heat, root.name))
+    return users
 
 
-def too_hot_together(problem: Problem, chosen: set[str], known: Together) -> Together | None:
-    """What has to be barred besides for this choice to be within the limits; None if it is."""
-    barred, readers = set(known.barred), dict(known.readers)
-    for name, users in heat_of_views(problem, chosen).items():
-        if sum(heat for heat, _, _ in users) <= 1:
-            continue
-        view = problem.views[name]
-        readers[place_of(view)] = max(readers.get(place_of(view), 0.0), sum(reads for _, reads, _ in users))
-        taken = 0.0
-        for heat, _, pattern in sorted(users, reverse=True):
-            taken += heat
-            if taken > 1:
-                barred.add((pattern, identity(view)))
-                taken -= heat
-    found = replace(known, barred=frozenset(barred), readers=readers)
-    return None if found == known else found
+def _taken(goal: Goal, found: Evaluation) -> Iterator[Option]:
+    """The options that the plan of a goal consists of."""
+    option = found.choice[goal.number]
+    yield option
+    for sub in option.subs:
+        yield from _taken(sub.goal, found)
 
 
-def warnings(problem: Problem, chosen: set[str], shown: Callable[[str], str]) -> list[tuple[str, str]]:
-    """Entity and text per view that is still too hot."""
-    found = []
-    for name, users in heat_of_views(problem, chosen).items():
-        heat = sum(share for share, _, _ in users)
-        if heat > 1:
-            together = ", ".join(sorted(pattern for _, _, pattern in users))
-            text = f"{together} together read the hottest key of '{shown(name)}' {heat:.1f} times as often as it can be"
-            found.append((problem.views[name].entity, text))
-    return found
+def too_hot(problem: Problem, found: Evaluation) -> Iterator[tuple[str, list[User]]]:
+    """The views that are read too often under a choice, and by whom, because nothing else serves everything."""
+    users = heat_of_views(problem, found)
+    for place in problem.crowds.places:
+        if place.most > 1:
+            here = [user for name in sorted(place.views) for user in users.get(name, ())]
+            if sum(heat for heat, _ in here) > 1:
+                yield place.name, here
+
+
+def warnings(problem: Problem, found: Evaluation, shown: Callable[[str], str]) -> list[tuple[str, str]]:
+    """Entity and text per view that is read too often."""
+    told = []
+    for name, users in too_hot(problem, found):
+        together = ", ".join(sorted({pattern for _, pattern in users}))
+        heat = sum(share for share, _ in users)
+        text = f"{together} together read the hottest key of '{shown(name)}' {heat:.1f} times as often as it can be"
+        told.append((problem.views[name].entity, text))
+    return told

@@ -2,7 +2,8 @@
 
 By numbers, never by shape: `u` replaces `v` if its own cost is no more, it makes no write touch more or look up more,
 it stands wherever one of several views is required and `v` would do, no engine row minds, and it serves every goal
-that `v` serves at no higher price and without further goals. Whatever a design does with `v`, it can do with `u`.
+that `v` serves at no higher price and without further goals. Whatever a design does with `v`, it can do with `u`. Where
+`u` may be read too often, it may take both to serve all.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ def replaceable(problem: Problem) -> set[str]:
     for name, view in problem.views.items():
         alike.setdefault((view.entity, view.kind), []).append(name)
     dropped: set[str] = set()
+    crowded = problem.crowds.views
     for names in alike.values():
         names.sort(key=lambda name: (problem.fixed_cost(name), int(name[1:])))
         fixed = [problem.fixed_cost(name) for name in names]
@@ -50,7 +52,7 @@ def replaceable(problem: Problem) -> set[str]:
             for place, other in enumerate(names):
                 if fixed[place] > fixed[position]:
                     break
-                if goals[position] & ~goals[place] or other == name or other in dropped:
+                if goals[position] & ~goals[place] or other == name or other in dropped or other in crowded:
                     continue
                 if not _replaces(problem, uses, other, name):
                     continue

@@ -1,4 +1,4 @@
-"""The cheapest choice of views in which no place is too hot: solved, looked at, and solved again without what was."""
+"""The cheapest choice of views, under the limits that there are, or else without those that nothing can meet."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from types import MappingProxyType
 from keyplan.design.candidates.given import identity
 from keyplan.design.needs.computed import computed_behind
 from keyplan.design.problem.build import Built, build_on, build_problem
-from keyplan.design.problem.heat import NOTHING_HOT, ROUNDS, Together, too_hot_together
 from keyplan.design.program.blocked import KEPT
-from keyplan.design.program.solve import Solution, solve
+from keyplan.design.program.solve import Solution, least_crowded, solve
 from keyplan.engines.base import Engine
 from keyplan.model.model import Model
 from keyplan.plan.view import View
@@ -30,22 +29,20 @@ def cheapest(
     given: Given = MappingProxyType({}),
     without: Callable[[View], bool] = lambda view: False,
     like: Built | None = None,
-    proven: bool = True,
 ) -> tuple[Built, Solution | None]:
     """The problem and its answer; None if there is none.
 
-    `given`, `without` and `like` are those of `build_problem`. What was too hot together in the problem that this one
-    is like is taken to be so here. Unless `proven`, the bound is not that of all designs where some patterns are kept
-    apart, but of those in which they are so in the same way. Where no choice of views serves every pattern, those that
+    `given`, `without` and `like` are those of `build_problem`. Where no choice of views serves every pattern, those that
     cannot be served beside the ones before them are unserved, and the others are not.
     """
-    built, solution = _cheapest(model, engine, given, without, like, proven)
+    crowded = like is not None and like.ground.crowded
+    built, solution = _solved(model, engine, given, without, like, crowded=crowded)
     if solution is not None:
         return built, solution
     blocked = _blocked(model, engine, without)
     if not blocked:
         return built, None
-    fewer, answer = _cheapest(_fewer(model, blocked), engine, given, without, None, proven)
+    fewer, answer = _solved(_fewer(model, blocked), engine, given, without, None, crowded=False)
     if answer is None:
         return built, None
     fewer.unserved.update((name, [BLOCKED]) for name in model.patterns if name in blocked)
@@ -63,7 +60,7 @@ def _blocked(model: Model, engine: Engine, without: Callable[[View], bool]) -> s
     def is_served(left_out: Set[str], first: int) -> bool:
         """Whether the first so many patterns are, without some."""
         some = _fewer(model, {*left_out, *names[first:]})
-        return _cheapest(some, engine, MappingProxyType({}), without, None, proven=False)[1] is not None
+        return _solved(some, engine, MappingProxyType({}), without, None, crowded=False)[1] is not None
 
     blocked: set[str] = set()
     if not is_served(blocked, 0):
@@ -77,57 +74,16 @@ def _blocked(model: Model, engine: Engine, without: Callable[[View], bool]) -> s
     return blocked
 
 
-def _cheapest(
-    model: Model,
-    engine: Engine,
-    given: Given,
-    without: Callable[[View], bool],
-    like: Built | None,
-    proven: bool,
-) -> tuple[Built, Solution | None]:
-    """The same where all patterns that have a plan by themselves are to be served."""
-    together = like.ground.together if like is not None else NOTHING_HOT
-    unserved: Set[str] = like.unserved.keys() if like is not None else frozenset()
-    for _ in range(ROUNDS):
-        built, solution = _solved(model, engine, given, without, together, like)
-        if together.anyhow:
-            break
-        if together.barred and not (built.unserved.keys() <= unserved and solution is not None):
-            # Kept apart they cannot be served: then they are served together, which is a warning.
-            return _solved(model, engine, given, without, Together(anyhow=True), like)
-        unserved = built.unserved.keys()
-        if solution is None:
-            break
-        hotter = too_hot_together(built.problem, set(solution.chosen), built.ground.together)
-        if hotter is None:
-            break
-        together, like = hotter, built
-    if proven and solution is not None and together.barred:
-        least = _bound(model, engine, given, without, built)
-        solution = replace(solution, bound=min(solution.bound, least))
-    return built, solution
-
-
-def _bound(model: Model, engine: Engine, given: Given, without: Callable[[View], bool], built: Built) -> float:
-    """What every design costs at least, however patterns are kept apart: with the same views, if nothing were too hot
-    for them together. Which are barred from where was decided one by one, and nobody looked at the other ways."""
-    together = replace(built.ground.together, barred=frozenset())
-    free = build_problem(model, engine, given=given, without=without, together=together, like=built)
-    if built.problem.couplings is built.couplings:
-        free.problem = free.problem.under(free.couplings)
-    found = _solved_once(free)
-    return found.bound if found is not None else 0.0
-
-
 def _solved(
     model: Model,
     engine: Engine,
     given: Given,
     without: Callable[[View], bool],
-    together: Together,
     like: Built | None,
+    *,
+    crowded: bool,
 ) -> tuple[Built, Solution | None]:
-    built = first = build_problem(model, engine, given=given, without=without, together=together, like=like)
+    built = first = build_problem(model, engine, given=given, without=without, crowded=crowded, like=like)
     solution = _solved_once(built)
     if solution is None and (hopeless := _hopeless(built)):
         # Nothing finds the rows in which some write would have to change a value that these views repeat: patterns that
@@ -135,14 +91,14 @@ def _solved(
         def left_out(view: View) -> bool:
             return without(view) or identity(view) in hopeless
 
-        return _solved(model, engine, given, left_out, together, built)
+        return _solved(model, engine, given, left_out, built, crowded=crowded)
     if solution is None and _follows_computed(built):
         # Whatever changes a value that is computed behind a reference has to find all that copy it, which may take more
         # than there is: then it is worked out at each call, and patterns that this does not serve are unserved.
         def far(view: View) -> bool:
             return without(view) or bool(computed_behind(model, view))
 
-        return _solved(model, engine, given, far, together, built)
+        return _solved(model, engine, given, far, built, crowded=crowded)
     if solution is None and not built.reads_all:
         # Views that find what repeats a value inside other rows may be too much for one atomic request: then everything
         # may be read for that, which costs what it costs, and is a warning.
@@ -151,10 +107,10 @@ def _solved(
     if solution is None:
         # Some write needs more views than one atomic request can keep true: it is refused when it is that large.
         built.problem = built.problem.under(built.couplings)
-        solution = solve(built.problem)
+        solution = _solved_anyhow(built)
     if solution is None and first.keeps_apart:
         # Nothing serves everything and leaves alone what is too hot beside another entry: then that is a warning.
-        return _solved(model, engine, given, without, replace(together, crowded=True), first)
+        return _solved(model, engine, given, without, first, crowded=True)
     return built, solution
 
 
@@ -174,4 +130,16 @@ def _hopeless(built: Built) -> set[View]:
 
 def _solved_once(built: Built) -> Solution | None:
     built.problem.required += [(f"'{label}{KEPT}", list(names)) for label, names in built.given.items()]
-    return solve(built.problem)
+    return _solved_anyhow(built)
+
+
+def _solved_anyhow(built: Built) -> Solution | None:
+    """The answer; if there is none because some patterns cannot but read the same place too often, the one in which
+    they do so least, which is a warning."""
+    solution = solve(built.problem)
+    if solution is None and built.problem.crowds.places:
+        softer = least_crowded(built.problem)
+        if softer is not None:
+            built.problem = softer
+            solution = solve(softer)
+    return solution

@@ -7,7 +7,8 @@ min  sum_v fixed_v x_v + sum_o rate cost_o y_o + transaction premiums
 (4) each goal and view:  sum of the options using the view <= x_v, times the branches that lead to the goal
 (5) required:            at least one of the views
 (6) the engine's rows
-(7) what several views imply together, as far as the relaxed program does not meet it by itself: see `implied.py`
+(7) a place:             sum of the heat of the options that read it <= what it takes; these are whole numbers
+(8) what several views imply together, as far as the relaxed program does not meet it by itself: see `implied.py`
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from keyplan.design.options.goals import Goal, Option
+from keyplan.design.problem.crowds import Crowd, Crowds
 from keyplan.design.problem.definition import Problem
 from keyplan.design.program.implied import Implied
 
@@ -62,9 +64,9 @@ Columns = dict[int, list[tuple[Option, int]]]
 """Per goal number: its options in the program, and the variable of each."""
 
 
-def build(problem: Problem, dropped: Set[str] = frozenset()) -> Linear:
+def build(problem: Problem, dropped: Set[str] = frozenset(), *, soft: bool = False) -> Linear:
     """The program of a problem; the first variables are the views, in order. Those `dropped` are not to be chosen, and
-    nothing else is said of them."""
+    nothing else is said of them. If it is `soft`, a variable per place says by how much it is read too often."""
     linear = Linear()
     for name in problem.views:
         linear.variable(name, problem.fixed_cost(name), 0.0 if name in dropped else 1.0, integer=True)
@@ -89,6 +91,7 @@ def build(problem: Problem, dropped: Set[str] = frozenset()) -> Linear:
         if coupling.high < INF and all(k in problem.views and v >= 0 for k, v in coupling.coefficients.items()):
             left = {linear.columns[k]: v for k, v in coupling.coefficients.items() if k not in dropped}
             linear.implied.limit(left, coupling.high)
+    _limits(linear, columns, problem.crowds, soft=soft)
     _bases(problem, linear, dropped)
     if problem.costs.transactional:
         _premiums(problem, linear, dropped)
@@ -107,6 +110,7 @@ def _add_goal(
     """The options of a goal and of all below it, and that each wants its views."""
     if goal.number in columns:
         return
+    hot = goal.number in problem.crowds.goals
     here = columns[goal.number] = []
     by_view: dict[str, list[int]] = {}
     options: list[tuple[frozenset[int], int]] = []
@@ -115,7 +119,7 @@ def _add_goal(
         if not dropped.isdisjoint(takes):
             continue
         cost = problem.option_cost(option) * rate * problem.costs.per_second
-        column = linear.variable(f"y{goal.number}.{number}", cost, INF, whole=True)
+        column = linear.variable(f"y{goal.number}.{number}", cost, INF, integer=hot, whole=True)
         here.append((option, column))
         options.append((frozenset(linear.columns[name] for name in takes), column))
         for name in sorted(takes):
@@ -129,6 +133,26 @@ def _add_goal(
     for option, _ in here:
         for sub in option.subs:
             _add_goal(problem, linear, columns, dropped, sub.goal, rate, times)
+
+
+def beyond_limit(place: Crowd) -> str:
+    """The variable of a soft program that says by how much a place is read too often."""
+    return f"beyond.{place.name}"
+
+
+def _limits(linear: Linear, columns: Columns, crowds: Crowds, *, soft: bool) -> None:
+    """(7): what all patterns read of a place, by the options that they are answered by."""
+    rows: list[dict[int, float]] = [{} for _ in crowds.places]
+    for number in sorted(crowds.goals & columns.keys()):
+        for option, column in columns[number]:
+            for which, heat in crowds.heats(option).items():
+                rows[which][column] = heat
+    for place, row in zip(crowds.places, rows, strict=True):
+        if soft:
+            row = {**row, linear.variable(beyond_limit(place), 0.0, INF): -1.0}
+        else:
+            linear.implied.limit(row, place.most)
+        linear.row(row, high=place.most)
 
 
 def _bases(problem: Problem, linear: Linear, dropped: Set[str]) -> None:

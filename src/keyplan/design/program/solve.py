@@ -5,15 +5,22 @@ The cost is then derived by dynamic programming over the options, and must equal
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from keyplan.design.problem.crowds import NO_CROWDS
 from keyplan.design.problem.definition import INFEASIBLE, Problem, evaluate, goals_by_view
 from keyplan.design.problem.prune import replaceable
 from keyplan.design.program.minimize import minimize
-from keyplan.design.program.rows import INF, Linear, build
+from keyplan.design.program.rows import INF, Linear, beyond_limit, build
 from keyplan.errors import KeyplanError
 
 NODE_LIMIT = 20_000
+SAME = 1e-12
+"""The share by which costs may differ that are the same."""
+BEYOND = 1e4
+"""The scale of what is beyond limits, of which a place takes one."""
+LEEWAY = 1e-6
+"""Of a place: less is what the solver takes for nothing."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +41,36 @@ class Solution:
 
 def solve(problem: Problem, node_limit: int = NODE_LIMIT, below: float = INF) -> Solution | None:
     """The cheapest choice of views; None if no choice serves everything, or if none can cost less than `below`, where
-    that is found far sooner."""
+    that is found far sooner.
+
+    Limits on what patterns read together seldom matter: what is cheapest without them is so with them, if it is within
+    them at the same cost.
+    """
+    if problem.crowds.places:
+        found = _solve(problem.crowded_by(NO_CROWDS), node_limit, below)
+        if found is None or evaluate(problem, set(found.chosen)).cost <= found.value * (1 + SAME):
+            return found
+    return _solve(problem, node_limit, below)
+
+
+def least_crowded(problem: Problem) -> Problem | None:
+    """The problem with limits that some choice meets: what patterns read together beyond what places take is as little
+    in all as it can be. None if there is no choice for other reasons."""
+    linear = build(problem, soft=True)
+    beyond = [linear.columns[beyond_limit(place)] for place in problem.crowds.places]
+    linear.costs = [1.0 if column in beyond else 0.0 for column in range(len(linear.costs))]
+    answer = minimize(linear, len(problem.views), BEYOND, NODE_LIMIT)
+    if answer is None:
+        return None
+    more = [answer[0][column] for column in beyond]
+    places = tuple(
+        replace(place, most=place.most + one + LEEWAY) if one > LEEWAY else place
+        for place, one in zip(problem.crowds.places, more, strict=True)
+    )
+    return problem.crowded_by(replace(problem.crowds, places=places))
+
+
+def _solve(problem: Problem, node_limit: int, below: float) -> Solution | None:
     linear = build(problem, replaceable(problem))
     scale = _scale(problem, linear)
     answer = minimize(linear, len(problem.views), scale, node_limit, below * scale)
@@ -60,6 +96,7 @@ def _trim(problem: Problem, chosen: set[str]) -> set[str]:
         fewer = chosen - {name}
         concerned = users.get(name, set())
         known = {number: price for number, price in current.best.items() if number not in concerned}
+        known = {} if problem.crowds.places else known
         if evaluate(problem, fewer, known).cost <= current.cost:
             chosen, current = fewer, evaluate(problem, fewer)
             users = goals_by_view(problem, current)

@@ -8,6 +8,7 @@ from typing import Any
 
 from keyplan.design.candidates.given import carried_over, identity, view_key
 from keyplan.design.problem.build import Built, build_on, build_problem
+from keyplan.design.problem.crowds import NO_CROWDS
 from keyplan.design.problem.definition import INFEASIBLE, Problem, carried, coupling_cost, evaluate
 from keyplan.design.report.document import short
 from keyplan.engines import get_engine
@@ -73,6 +74,10 @@ def _priced(problem: Problem, chosen: set[str]) -> Price:
     if found.unserved:
         lacks += [f"it does not serve '{name}'" for name in dict.fromkeys(found.unserved)]
         problem = replace(problem, roots=[root for root in problem.roots if root.name not in found.unserved])
+        found = evaluate(problem, chosen)
+    if problem.crowds.places and found.cost == INFEASIBLE:
+        lacks.append("patterns would read the same key too often together")
+        problem = replace(problem, crowds=NO_CROWDS)
         found = evaluate(problem, chosen)
     return Price(found.cost, tuple(lacks), carried(problem, chosen))
 

@@ -13,7 +13,8 @@ from keyplan.design.answer.describe import NEXT_ROW
 from keyplan.design.candidates.facts import Facts
 from keyplan.design.candidates.given import identity, view_key
 from keyplan.design.candidates.required import is_home
-from keyplan.design.problem.heat import heat_of_views
+from keyplan.design.problem.definition import evaluate
+from keyplan.design.problem.heat import too_hot
 from keyplan.design.program.blocked import blocking_calls
 from keyplan.design.program.cheapest import cheapest
 from keyplan.design.report.difference import repriced
@@ -231,13 +232,14 @@ class _Explanation:
 
         built, solution = cheapest(self.model, self.engine, without=dropped)
         unserved = [name for name in built.unserved if name not in self.design.unserved]
-        hot = heat_of_views(built.problem, set(solution.chosen)) if solution is not None else {}
-        together = [users for users in hot.values() if sum(heat for heat, _, _ in users) > 1]
+        together = []
+        if solution is not None:
+            together = [users for _, users in too_hot(built.problem, evaluate(built.problem, set(solution.chosen)))]
         if unserved or together or solution is None:
             lacking = [text for text, names in built.problem.required if not names]
             reasons = [f"'{name}' could not be served" for name in unserved]
             for users in together:
-                names = " and ".join(f"'{name}'" for _, _, name in sorted(users))
+                names = " and ".join(f"'{name}'" for name in sorted({name for _, name in users}))
                 reasons.append(f"{names} would read the same key too often together")
             reasons += [f"there would be no {text.partition(' ')[2]}" for text in lacking]
             if not reasons:
