@@ -60,7 +60,7 @@ def _designed(model: Model, engine: Engine, keep: Design | None, advise: bool) -
     if solution is None:
         raise DesignError(f"{model.name}: {engine.name} cannot serve this model at all{_why_not(built)}")
     unserved = explain_unserved(model, engine, built, advise)
-    assembly = Assembly(model, engine, built, solution)
+    assembly = Assembly(model, engine, built, solution, keep)
     found = assembly.design(perf_counter() - started, unserved)
     advice = hints(built, solution, found) if advise else ()
     findings = (*found.findings, *_kept(built, solution, lost), *advice)

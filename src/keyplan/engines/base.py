@@ -30,7 +30,7 @@ from keyplan.plan.view import View
 if TYPE_CHECKING:
     from keyplan.engines.calibration import Calibration
     from keyplan.engines.lease import Held
-    from keyplan.engines.work import CostModel
+    from keyplan.engines.work import CostModel, Share
 
 T = TypeVar("T")
 
@@ -458,6 +458,20 @@ class Engine(ABC):
 
     @abstractmethod
     def pack(self, model: Model, views: Sequence[View], settings: Mapping[str, Any]) -> tuple[Structure, ...]: ...
+
+    def kept_apart(
+        self,
+        model: Model,
+        views: Mapping[str, View],
+        structures: Sequence[Structure],
+        shares: Mapping[str, Share],
+        before: Mapping[str, tuple[Structure, str]],
+    ) -> tuple[tuple[Structure, ...], tuple[Finding, ...]]:
+        """The structures that `pack` made, in which no place is too hot by several views together; and where one is.
+
+        `shares` is what each view takes of its hottest place alone; `before` says of views that are kept in which
+        structure each was, and its name there, where it stays."""
+        return tuple(structures), ()
 
     def findings(self, model: Model, design: Design) -> tuple[Finding, ...]:
         """What the engine says about a finished design: quotas, mostly."""

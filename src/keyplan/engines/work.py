@@ -99,6 +99,10 @@ class EmbedFacts:
     most_per_parent: float
     key_bytes: float
     value_bytes: Mapping[str, float]
+    hottest_writes: float = 0.0
+    """Peak entries written per second with the hottest parent."""
+    hottest_together: float = 0.0
+    """Those of them that come with a write of another row."""
 
 
 @dataclass(unsafe_hash=True)
@@ -181,6 +185,14 @@ class Load:
     name: str
     traffic: Traffic
     units: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Share:
+    """What all calls take of the hottest place of one view, as shares of what a place takes at the peak."""
+
+    reads: float = 0.0
+    writes: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -282,6 +294,10 @@ class CostModel(ABC):
     def too_hot(self, work: Work, per_second: float) -> str:
         """Why a search cannot be done so often at the same place; empty if it can."""
         return ""
+
+    def written(self, view: View, facts: ViewFacts) -> float:
+        """The share of what one place can take that is written to the hottest one of a view; above 1 is too hot."""
+        return 0.0
 
     def settings(self, loads: Sequence[Load]) -> Mapping[str, object]:
         """The engine's global choices for a design, such as a billing mode."""

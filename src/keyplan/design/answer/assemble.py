@@ -25,15 +25,15 @@ from keyplan.design.options.goals import Goal
 from keyplan.design.problem.beside import heated
 from keyplan.design.problem.build import Built
 from keyplan.design.problem.definition import CARRY, INFEASIBLE, Root, carried, evaluate
-from keyplan.design.problem.heat import warnings
+from keyplan.design.problem.heat import heat_of_views, warnings
 from keyplan.design.program.solve import Solution
 from keyplan.design.statistics.weakly import weakly
 from keyplan.design.upkeep.calls import WriteCalls
 from keyplan.engines.base import Engine
-from keyplan.engines.work import Cost, Load, Work, total
+from keyplan.engines.work import Cost, Load, Share, Work, total
 from keyplan.model.model import Model, path_of
 from keyplan.plan.dangling import dangling_role
-from keyplan.plan.design import Design, Finding, Objective, Unserved, ViewFigures
+from keyplan.plan.design import Design, Finding, Objective, Structure, Unserved, ViewFigures
 from keyplan.plan.steps import (
     Attach,
     Extend,
@@ -51,11 +51,15 @@ from keyplan.plan.walk import searches
 class Assembly:
     """Reads the plans of one solution off its evaluation."""
 
-    def __init__(self, model: Model, engine: Engine, built: Built, solution: Solution) -> None:
+    def __init__(
+        self, model: Model, engine: Engine, built: Built, solution: Solution, keep: Design | None = None
+    ) -> None:
+        """`keep` is the design whose views are given."""
         self.model = model
         self.engine = engine
         self.built = built
         self.solution = solution
+        self.keep = keep
         # Given views come first, in their order, so that a design that keeps them names and packs them as before.
         first = {name: number for number, name in enumerate(built.given_names)}
         order = sorted(solution.chosen, key=lambda name: (first.get(name, len(first)), int(name[1:])))
@@ -82,6 +86,7 @@ class Assembly:
         loads += [Load(name, self.model.writes[name].traffic, plan.figures.units) for name, plan in writes.items()]
         settings = problem.costs.settings(loads)
         structures = self.engine.pack(self.model, tuple(views.values()), settings)
+        structures, hot = self.engine.kept_apart(self.model, views, structures, self._shares(), self._before())
         objective = Objective(
             problem.costs.unit,
             self.solution.value,
@@ -108,6 +113,7 @@ class Assembly:
             self._figures(),
             (
                 *self._findings(),
+                *hot,
                 *scanning_writes(self.model, views, dependents, pointing_nowhere),
                 *large_writes(self.model, problem, self.chosen.keys()),
                 *rare_words(self.built.statistics, problem, self.evaluation),
@@ -217,6 +223,25 @@ class Assembly:
             )
             view = replace(view, embeds=embeds)
         return view
+
+    def _shares(self) -> dict[str, Share]:
+        """What calls take of the hottest place of each view, by its name."""
+        problem, kinds = self.built.problem, self.engine.kinds
+        reads = heat_of_views(problem, self.evaluation)
+        return {
+            self.names[name]: Share(
+                sum(heat for heat, _ in reads.get(name, ())),
+                problem.costs.written(view, heated(name, problem, self.chosen, kinds)),
+            )
+            for name, view in self.chosen.items()
+        }
+
+    def _before(self) -> dict[str, tuple[Structure, str]]:
+        """Per view that is kept, by its name: where it was, and what it was called there."""
+        if self.keep is None:
+            return {}
+        was = {label: one for one in self.keep.structures for label in one.views}
+        return {self.names[name]: (was[label], label) for label, name in self.built.given.items() if label in was}
 
     # plans
 

@@ -16,7 +16,7 @@ from keyplan.plan.view import View
 if TYPE_CHECKING:
     from keyplan.engines.calibration import Calibration
     from keyplan.engines.lease import Held
-    from keyplan.engines.work import CostModel
+    from keyplan.engines.work import CostModel, Share
 
 KINDS = {
     "table": Kind("table", embeds=True, measures=("count", "sum", "min", "max"), unique=True),
@@ -45,6 +45,18 @@ class DynamoDBEngine(Engine):
         from keyplan.engines.dynamodb.pack import pack
 
         return pack(model, views)
+
+    def kept_apart(
+        self,
+        model: Model,
+        views: Mapping[str, View],
+        structures: Sequence[Structure],
+        shares: Mapping[str, Share],
+        before: Mapping[str, tuple[Structure, str]],
+    ) -> tuple[tuple[Structure, ...], tuple[Finding, ...]]:
+        from keyplan.engines.dynamodb.apart import kept_apart
+
+        return kept_apart(model, views, structures, shares, before)
 
     def findings(self, model: Model, design: Design) -> tuple[Finding, ...]:
         from keyplan.engines.dynamodb.capacity import findings

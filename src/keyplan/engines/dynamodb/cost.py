@@ -120,6 +120,9 @@ class DynamoDBCosts(CostModel):
             "that a partition has"
         )
 
+    def written(self, view: View, facts: ViewFacts) -> float:
+        return hottest_units(self.model, view, facts) / LIMITS.partition_writes_per_second
+
     def settings(self, loads: Sequence[Load]) -> Mapping[str, object]:
         """By request or provisioned, whichever is cheaper for these loads and their peaks.
 
