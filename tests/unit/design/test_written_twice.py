@@ -76,7 +76,7 @@ def too_hot(problem: Problem, many: int) -> Table:
         wider = any(unsharded(other) == unsharded(view) and shards(other) > shards(view) for _, other in views)
         if is_item(view) and wider and units_in_transactions(problem, name) > PARTITION:
             for label, other in views:
-                if label != name and is_item(other) and other.entity == view.entity:
+                if label != name and other.kind == "table" and other.entity == view.entity:
                     found |= has[name] & has[label]
     return found
 

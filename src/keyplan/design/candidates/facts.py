@@ -11,6 +11,7 @@ from keyplan.design.statistics.derived import CUT_SECONDS, Statistics, peak_rate
 from keyplan.design.statistics.spread import usual_entries
 from keyplan.design.statistics.together import shares_in_transactions
 from keyplan.engines.work import EmbedFacts, ViewFacts
+from keyplan.model.entity import Role
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Path, term_paths
 from keyplan.model.types import Type
@@ -262,9 +263,27 @@ class Facts:
             path = path_of(text, self.model, role.entity)
             values[text] = self.statistics.bytes(role.entity, path)
         name = f"{prefix}{embed.role}"
-        found[name] = EmbedFacts(per_parent, hottest, self.key_bytes(role.entity, embed.sort), values)
+        writes, together = self._written_inside(role, embed)
+        key = self.key_bytes(role.entity, embed.sort)
+        found[name] = EmbedFacts(per_parent, hottest, key, values, writes, together)
         for inner in embed.embeds:
             self._embed(role.entity, inner, f"{name}.", per_parent, hottest, found)
+
+    def _written_inside(self, role: Role, embed: Embed) -> tuple[float, float]:
+        """How often per second rows of one parent are written, at the peak, and how often together with others; of
+        updates, those that set what is held there."""
+        held = {path.partition(".")[0] for path in (*embed.holds, *(part.path for part in embed.sort))}
+        usual = min(self.statistics.hottest_share(role.entity, Path((), column)) for column in role.columns)
+        writes = together = 0.0
+        for write, times in self.statistics.written(role.entity):
+            changed = {column.partition(".")[0] for column in (*write.sets, *write.adds)}
+            own = write.kind in ("update", "change") and write.entity == role.entity and not write.children
+            if own and held.isdisjoint(changed):
+                continue
+            rate = peak_rate(write.traffic) * times * max(write.traffic.top or 0.0, usual)
+            writes += rate
+            together += rate * self.joined(write, role.entity)
+        return writes, together
 
     def hottest_share(self, view: View) -> float:
         """The share of the entries that the largest partition holds."""

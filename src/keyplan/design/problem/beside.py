@@ -15,16 +15,17 @@ from keyplan.engines.work import LinearRow, ViewFacts
 from keyplan.plan.view import View
 
 
-def has_each_row(kinds: Mapping[str, Kind], view: View) -> bool:
-    """Whether each row of its entity has an entry that we write; sums and guards are not written by every write."""
-    return not (kinds[view.kind].kept_by_engine or view.where or view.measures or view.unique)
+def is_written_with_rows(kinds: Mapping[str, Kind], view: View) -> bool:
+    """Whether rows of its entity, some of them at least, have an entry that we write in one step with theirs. Sums and
+    guards are not written by every write, but by those that are most of the heat: creates."""
+    return not kinds[view.kind].kept_by_engine
 
 
 def heated(name: str, problem: Problem, chosen: Iterable[str], kinds: Mapping[str, Kind]) -> ViewFacts:
-    """The facts of a view; where each of its rows has another entry that we keep, all writes come together."""
+    """The facts of a view; where its rows have another entry that we keep, all writes come together."""
     view, facts = problem.views[name], problem.facts[name]
     others = (problem.views[label] for label in chosen if label != name)
-    beside = any(other.entity == view.entity and has_each_row(kinds, other) for other in others)
+    beside = any(other.entity == view.entity and is_written_with_rows(kinds, other) for other in others)
     return written_together(facts) if beside else facts
 
 
@@ -34,7 +35,7 @@ def apart_rows(
     """No other entry beside one that is too hot for that. Of two that are `given`, nothing is said: they are there."""
     entries: dict[str, list[str]] = {}
     for name, view in views.items():
-        if has_each_row(forms.kinds, view):
+        if is_written_with_rows(forms.kinds, view):
             entries.setdefault(view.entity, []).append(name)
     for names in entries.values():
         hot = [name for name in names if forms.beside_another(views[name], facts[name]) is not None]

@@ -8,6 +8,7 @@ are made.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from keyplan.engines.dynamodb.fit import INDEXES, entry_bytes, hottest_units, projection_of
 from keyplan.engines.dynamodb.limits import LIMITS
@@ -26,6 +27,10 @@ INDEX_WORTH = 0.01
 """The share of the whole cost that an index has to save: people have to know it, watch it and wait for its backfill."""
 HAS_LOCAL = "local"
 """The variable that says whether the table has a local index at all."""
+BOTH = "both."
+"""Before the name of a view: the variable that says whether its rows have another item besides."""
+LITTLE = 0.02
+"""The share of a partition that views are taken to take anyway, where they do so only beside another item."""
 
 
 def couplings(model: Model, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Couplings:
@@ -51,7 +56,12 @@ def couplings(model: Model, views: Sequence[View], facts: Mapping[str, ViewFacts
     if local:
         variables[HAS_LOCAL] = (0.0, 1.0, True)
         rows += [LinearRow({name: 1.0, HAS_LOCAL: -1.0}, high=0.0) for name in local]
-        rows += _collections(model, views, facts)
+        large = list(_collections(model, views, facts))
+        for name in dict.fromkeys(name for row in large for name in row.coefficients):
+            if name.startswith(BOTH):
+                variables[name] = (0.0, 1.0, False)
+                rows += _beside(views, name)
+        rows += large
     return Couplings(variables, rows, worth)
 
 
@@ -79,7 +89,8 @@ def _collections(model: Model, views: Sequence[View], facts: Mapping[str, ViewFa
     """Per partition tag, what shares its item collections: if the table has a local index, these lie on one partition
     each, so that all of it together has to stay below 10 GB and be written no faster than a partition allows.
 
-    With M the sum of all of them: sum + M * has local <= 1 + M.
+    With M the sum of all of them: sum + M * has local <= 1 + M. What is written in transactions where rows have another
+    item besides, counts twice there.
     """
     gathered: dict[tuple[str, str], dict[str, float]] = {}
     for view in views:
@@ -87,12 +98,25 @@ def _collections(model: Model, views: Sequence[View], facts: Mapping[str, ViewFa
             tag, known = partition_tag(model, view), facts[view.name]
             size = largest_collection(view, known) / LIMITS.partition_bytes
             units = hottest_units(model, view, known)
+            both = hottest_units(model, view, replace(known, hottest_together=known.hottest_writes))
             gathered.setdefault((tag, "bytes"), {})[view.name] = size
-            gathered.setdefault((tag, "writes"), {})[view.name] = units / LIMITS.partition_writes_per_second
+            writes = gathered.setdefault((tag, "writes"), {})
+            more = (both - units) / LIMITS.partition_writes_per_second
+            writes[view.name] = (units if more > LITTLE else both) / LIMITS.partition_writes_per_second
+            if more > LITTLE:
+                writes[f"{BOTH}{view.name}"] = more
     for shares in gathered.values():
         most = sum(shares.values())
         if most > 1:
             yield LinearRow({**shares, HAS_LOCAL: most}, high=1 + most)
+
+
+def _beside(views: Sequence[View], both: str) -> Iterator[LinearRow]:
+    """What makes rows of a view have another item besides."""
+    (mine,) = (view for view in views if f"{BOTH}{view.name}" == both)
+    for view in views:
+        if view.kind == "table" and view.entity == mine.entity and view is not mine:
+            yield LinearRow({mine.name: 1.0, view.name: 1.0, both: -1.0}, high=1.0)
 
 
 def largest_collection(view: View, facts: ViewFacts) -> float:

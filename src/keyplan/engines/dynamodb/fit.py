@@ -67,7 +67,19 @@ def hottest_units(model: Model, view: View, facts: ViewFacts) -> float:
     if view.kind in INDEXES:
         return each * facts.hottest_writes
     twice = facts.hottest_together if stands_alone(model, view) else facts.hottest_writes
-    return each * (facts.hottest_writes + twice)
+    return each * (facts.hottest_writes + twice) + units_inside(model, view, facts)
+
+
+def units_inside(model: Model, view: View, facts: ViewFacts) -> float:
+    """Those of the hottest units that are of rows beside their parent. What holds less than a row is a copy, and is
+    written together with it."""
+    units = 0.0
+    for chain, embed in view.nested():
+        known = facts.embeds[".".join(chain)]
+        each = max(1.0, ceil(entry_bytes(view, facts, chain) / LIMITS.write_unit_bytes))
+        whole = set(model.entities[embed.entity].stored) <= set(embed.holds)
+        units += each * (known.hottest_writes + (known.hottest_together if whole else known.hottest_writes))
+    return units
 
 
 def stands_alone(model: Model, view: View) -> bool:
@@ -118,7 +130,10 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
             both = (facts.row_bytes + size) / KB
             return Rejection(f"an item with its local index would take {both:,.0f} KB on average of {kb} KB")
         return view  # its partitions are those of the table
-    needed = ceil(hottest_units(model, view, facts) / LIMITS.partition_writes_per_second)
+    units = hottest_units(model, view, facts)
+    needed = ceil(units / LIMITS.partition_writes_per_second)
+    if view.embeds and needed > 1 and units - units_inside(model, view, facts) <= LIMITS.partition_writes_per_second:
+        return Rejection(f"a row and its children would take {units:.0f} write units/s together at the peak")
     if view.extended:
         needed = max(needed, ceil(facts.hottest_writes / MOST_EXTENDED))
     if needed <= 1 or view.unique or view.embeds or not (view.sort or view.measures):
