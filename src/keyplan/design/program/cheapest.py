@@ -32,8 +32,8 @@ def cheapest(
 ) -> tuple[Built, Solution | None]:
     """The problem and its answer; None if there is none.
 
-    `given`, `without` and `like` are those of `build_problem`. Where no choice of views serves every pattern, those that
-    cannot be served beside the ones before them are unserved, and the others are not.
+    `given`, `without` and `like` are those of `build_problem`. Where no choice of views serves every pattern, those
+    that cannot be served beside the ones before them are unserved, and the others are not.
     """
     crowded = like is not None and like.ground.crowded
     built, solution = _solved(model, engine, given, without, like, crowded=crowded)
