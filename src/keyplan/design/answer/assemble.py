@@ -241,7 +241,12 @@ class Assembly:
         if self.keep is None:
             return {}
         was = {label: one for one in self.keep.structures for label in one.views}
-        return {self.names[name]: (was[label], label) for label, name in self.built.given.items() if label in was}
+        return {
+            self.names[name]: (was[label], label)
+            for label, forms in self.built.given.items()
+            for name in forms
+            if label in was and name in self.chosen
+        }
 
     # plans
 
