@@ -43,10 +43,28 @@ def behind_models(draw: st.DrawFn) -> str:
         "keyplan": 1,
         "name": "behind",
         "entities": {"Owl": {"count": "3M", "fields": owl}, "Cat": cat, "Bat": {"count": "30M", "fields": bat}},
-        "patterns": {f"read{number}": _pattern(draw, columns) for number in range(1, draw(st.integers(2, 4)) + 1)},
         "writes": _writes(draw, cat.get("key", ["k"])),
     }
+    pattern = _shown if chance(draw, 1) else _pattern
+    data["patterns"] = {f"read{number}": pattern(draw, columns) for number in range(1, draw(st.integers(2, 4)) + 1)}
     return str(yaml.dump(data, Dumper=DUMPER, sort_keys=False, allow_unicode=True, width=120))
+
+
+def _shown(draw: st.DrawFn, columns: list[str]) -> dict[str, Any]:
+    """Nothing is found by what is computed, but it is shown, or tested after all: so the rows behind may keep it."""
+    names = Names()
+    if chance(draw, 5):
+        return {"find": "Owl", "where": f"o = :{names()}"}
+    entity, role = draw(st.sampled_from([("Cat", "owl"), ("Cat", "owl"), ("Cat", "owl"), ("Owl", "boss")]))
+    own = draw(st.sampled_from(["w", "k"] if entity == "Cat" else ["name", "o"]))
+    found: dict[str, Any] = {"find": entity, "where": f"{own} = :{names()}"}
+    if chance(draw, 5):
+        found["where"] += f" and {role}.{draw(st.sampled_from(columns))} >= :{names()}"
+    path = draw(st.sampled_from([role, role, f"{role}.boss"]))
+    found["with"] = [f"{path}.{column}" for column in columns] + ([f"{path}.name"] if chance(draw, 1) else [])
+    if chance(draw, 1):
+        found |= {"order": "v" if entity == "Cat" else "name desc", "page": 2}
+    return found
 
 
 def _pattern(draw: st.DrawFn, columns: list[str]) -> dict[str, Any]:

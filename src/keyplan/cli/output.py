@@ -206,8 +206,8 @@ def _steps(steps: Sequence[Document]) -> list[str]:
         where = " and ".join(step.get("where") or ())
         by = ", ".join(step.get("by") or ())
         line = said + (f": {where}" if where else "") + (f" by {by}" if by else "")
-        beyond = f" beyond {step['beyond']}" if step.get("beyond") else ""
-        told.setdefault(line, []).extend([f"{step['for']}{beyond}"] if step.get("for") else [])
+        note = f" beyond {step['beyond']}" if step.get("beyond") else " if gone" if step.get("if_gone") else ""
+        told.setdefault(line, []).extend([f"{step['for']}{note}"] if step.get("for") else [])
     return [f"{line}, for {', '.join(fields)}" if fields else line for line, fields in told.items()]
 
 
@@ -356,10 +356,11 @@ def _said(step: Document) -> str:
         f"for {step['for']}" if step.get("for") else "",
         step.get("why") or "",
         _amount(step["requests"], "request") if step.get("requests", 0) > 1 else "",
-        _read(step) if "rows" in step else "",
+        _read(step) if "rows" in step and not step.get("if_gone") else "",
         "at the same time" if step.get("parallel") else "",
         "bucket by bucket" if step.get("walk") else "",
         f"only where {step['beyond']} came along" if step.get("beyond") else "",
+        "only for references that lead nowhere" if step.get("if_gone") else "",
     ]
     return ", ".join([text, *filter(None, notes)])
 

@@ -72,11 +72,15 @@ class Attach:
     beyond: int | None = None
     """To-many: rows have children under `role` already, all of them if they are fewer than so many. The plan runs for
     the other rows alone, and its answer takes the place of what they have."""
+    if_gone: bool = False
+    """The plan runs after the others, and only for rows for which one of them looked for a row behind `role` and found
+    none: it tells what is computed of such a row by its key."""
 
 
 @dataclass(frozen=True)
 class Extend:
-    """Rows with values of other rows added; all attachments of one Extend run in the same rounds."""
+    """Rows with values of other rows added; all attachments of one Extend run in the same rounds, but for what is done
+    for rows that turn out to be gone."""
 
     rows: Node
     adds: tuple[Attach, ...]

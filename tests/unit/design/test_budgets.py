@@ -17,7 +17,7 @@ from tests.unit.design.nouns import model_of
 def slowest(option: Option) -> float:
     """The p99 of an option if every goal below is reached in its slowest way."""
     early = [slowest_way(sub.goal) for sub in option.subs if sub.early]
-    late = [slowest_way(sub.goal) for sub in option.subs if not sub.early]
+    late = [slowest_way(sub.goal) for sub in option.subs if not sub.early and not sub.if_gone]
     if option.kind in ("drive", "then"):
         return sum(late)
     return max([option.cost.p99_ms, *early]) + max(late, default=0.0)

@@ -133,6 +133,55 @@ def test_one_read_of_the_children_serves_all_that_is_computed_of_them(engine: st
     assert found.plans["doc"].figures.requests == 2
 
 
+FEED = """
+Post:
+  count: 100k
+  fields:
+    post_id: uuid, key
+    text: string(200)
+    like_count: count(likes)
+    last_like: max(likes.at)
+    sum: sum(likes.weight)
+Like:
+  count: 1M
+  key: [post, fan]
+  fields: { post: "Post, as likes, top 1%", fan: uuid, at: timestamp, weight: float }
+Entry:
+  count: 500M
+  key: [reader, at]
+  fields: { reader: "uuid, distinct 1M", at: timestamp, post: Post }
+"""
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+@pytest.mark.parametrize("asked", ["post.text, post.like_count", "post.text, post.like_count, post.last_like"])
+def test_what_the_rows_behind_references_keep_comes_with_all_of_them_at_once(engine: str, asked: str) -> None:
+    """Two round trips for a page; what is computed of posts that are gone is not part of a usual call."""
+    patterns = f"""
+    feed: {{ find: Entry, where: "reader = :r", order: at desc, page: 20, with: [{asked}], rate: 200/s }}
+    post: {{ find: Post, where: "post_id = :p", select: [text, like_count, last_like], rate: 1k/s }}
+    """
+    model = model_of(FEED, patterns, "like: { create: Like, rate: 2/s }\nspread: { create: Entry, rate: 20/s }")
+    found = design(model, get_engine(engine))
+    plan = found.plans["feed"]
+    entry, post, *gone = (found.views[one.view].entity for one in searches(plan.node))
+    assert (entry, post, set(gone)) == ("Entry", "Post", {"Like"})
+    assert (plan.figures.requests, plan.figures.trips) == (2, 2)
+    assert [step["op"] for step in plan.steps if not step.get("if_gone")] == ["query", "batch_get"]
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_what_no_row_can_keep_is_worked_out_beside_what_it_keeps(engine: str) -> None:
+    """A sum of floats is kept nowhere: it is added up for each post, in the same round trip."""
+    patterns = """
+    feed: { find: Entry, where: "reader = :r", page: 20, with: [post.like_count, post.sum], rate: 200/s }
+    post: { find: Post, where: "post_id = :p", select: [text, like_count, last_like], rate: 1k/s }
+    """
+    model = model_of(FEED, patterns, "like: { create: Like, rate: 2/s }\nspread: { create: Entry, rate: 20/s }")
+    plan = design(model, get_engine(engine)).plans["feed"]
+    assert plan.figures.trips == 2
+
+
 EVENTS = """
 Room: { count: 10k, fields: { room: "uuid, key", name: string(20) } }
 Event:

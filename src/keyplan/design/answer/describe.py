@@ -73,6 +73,8 @@ def _walk(assembly: Assembly, goal: Goal, steps: list[Mapping[str, Any]]) -> Non
                 steps[number] = {**steps[number], "parallel": True}
             if sub.beyond is not None:
                 steps[number] = {**steps[number], "beyond": sub.beyond}
+            if sub.if_gone:
+                steps[number] = {**steps[number], "if_gone": True}
     if option.match is not None and option.match.left:
         steps.append({"op": "filter", "where": [str(c) for c in option.match.left], "rows": _round(option.rows)})
     if option.kind in ("fold", "measure", "windows") and need.fold is not None and need.window is None:

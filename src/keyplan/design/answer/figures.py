@@ -21,9 +21,10 @@ def call_figures(statistics: Statistics, choice: Mapping[int, Option], goal: Goa
     for _, figures in below:
         add_units(units, figures.units)
     early = [figures for sub, figures in below if sub.early]
-    late = [figures for sub, figures in below if not sub.early]
+    late = [figures for sub, figures in below if not sub.early and not sub.if_gone]
     own_trips = option.cost.trips if option.view is not None else 0
-    requests = [figures.requests for _, figures in below]
+    # What is done for references that lead nowhere is done in no usual call.
+    requests = [0.0 if sub.if_gone else figures.requests for sub, figures in below]
     late_trips = [figures.trips if sub.chance >= 0.5 else 0 for sub, figures in below if not sub.early]
     if option.kind == "then" and _chance_of_second(statistics, goal, option) < 1:
         chance = _chance_of_second(statistics, goal, option)
@@ -42,7 +43,7 @@ def call_figures(statistics: Statistics, choice: Mapping[int, Option], goal: Goa
         option.requests + sum(requests),
         trips,
         rows,
-        option.bytes + sum(figures.bytes for _, figures in below),
+        option.bytes + sum(figures.bytes for sub, figures in below if not sub.if_gone),
         units,
         cost,
         p99,

@@ -100,7 +100,7 @@ class Nodes:
             order = self.total(sub.goal.need.entity, sub.select.order)
             return Attach(sub.role, plan, True, sub.under, order, sub.select.limit, sub.early, sub.beyond)
         role = sub.role.rpartition(".")[0] if sub.what == "computed" else sub.role
-        return Attach(role, plan, under=sub.under, early=sub.early)
+        return Attach(role, plan, under=sub.under, early=sub.early, if_gone=sub.if_gone)
 
     def _children(self, entity: str, role: str, select: Select) -> Select:
         """What is taken of embedded children: what is selected, and what fetching the rest needs."""

@@ -11,6 +11,7 @@ from typing import Literal
 
 from keyplan.design.candidates.match import Match
 from keyplan.design.candidates.overflow import begins, chance_of_more, rows_if_more
+from keyplan.design.needs.computed import is_keyable
 from keyplan.design.needs.need import (
     Need,
     Tree,
@@ -25,13 +26,19 @@ from keyplan.design.needs.subsets import serves
 from keyplan.design.statistics.derived import Statistics
 from keyplan.engines.base import Kind
 from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import Condition, Outer, Select
+from keyplan.model.pattern import Condition, Outer, Path, Select
 from keyplan.plan.view import Embed, View
 
-Variant = Literal["plain", "fuller", "kept", "apart"]
-"""How what is beside a row is had, where there is a choice: children come along as far as they can; `fuller`: also such
-as are all there are, unless there are many; `apart`: none does, and each role is read by itself; `kept`: what is
-computed is taken from the row that keeps it."""
+Variant = Literal["plain", "fuller", "apart"]
+"""How children are had, where there is a choice: they come along as far as they can; `fuller`: also such as are all
+there are, unless there are many; `apart`: none does, and each role is read by itself."""
+
+OWN_ROW = ""
+"""The name of the row itself among those that may keep what is computed of them; others are named by their roles."""
+
+GONE_SHARE = 1e-6
+"""References that lead nowhere, of all: in the ordinary course there are none. It is enough to tell the ways apart in
+which something is computed for them."""
 
 
 @dataclass(unsafe_hash=True)
@@ -49,6 +56,14 @@ class Extra:
     """children: only for rows with which so many came along, as there may be more."""
     chance: float = 1.0
     """How often a row has so many."""
+    if_gone: bool = False
+    """computed: only where the row is not there that `role` leads to, and which else would have kept it."""
+
+    @property
+    def keeper(self) -> str | None:
+        """The name of the row that may keep it, if it is computed."""
+        *roles, _ = self.role.split(".")
+        return ".".join((*self.under, *roles)) if self.what == "computed" and (roles or not self.under) else None
 
 
 def outer_paths(need: Need) -> set[str]:
@@ -65,11 +80,11 @@ class Extras:
         self.kinds = kinds
         self._rows: dict[tuple[str, frozenset[str], bool], Need] = {}
 
-    def lacking(self, need: Need, found: Match, rows: float, *, kept: bool) -> list[Extra] | None:
+    def lacking(self, need: Need, found: Match, rows: float, keepers: Set[str]) -> list[Extra] | None:
         """The columns and values behind roles that the view does not hold; None if they cannot be fetched from it.
 
-        What is computed is worked out anew, or comes with the row if that is read, which may keep it (`kept`: it is
-        read for that alone).
+        What is computed is worked out anew, or comes with the row that may keep it: its own if that is read, and those
+        of these names, which are read for that alone if need be.
         """
         waiting = self._waiting(need, found)
         if not found.missing and not found.left and not waiting:
@@ -86,7 +101,7 @@ class Extras:
         own = {text for text in asked - computed if text in here.columns}
         behind = asked - own - computed
         extras: list[Extra] = []
-        if own or kept:
+        if own or OWN_ROW in keepers:
             own, computed = own | computed, set()
         if own:
             # The row's own home has to be read: everything that hangs on it comes with it.
@@ -107,7 +122,8 @@ class Extras:
                     for tree in waiting
                     if tree.role.startswith(f"{name}.")
                 )
-                extras.extend(self._behind(need.entity, name, inner, need.strong, times, (), below))
+                kept = name in keepers
+                extras.extend(self._behind(need.entity, name, inner, need.strong, times, (), below, kept=kept))
         for together, inner_need in computed_needs(model, need.entity, computed, need.strong):
             extras.append(Extra(", ".join(together), "computed", inner_need, rows))
         return extras
@@ -139,7 +155,13 @@ class Extras:
             yield name, {text[len(name) + 1 :] for text in paths if text.startswith(name + ".")}
 
     def children(
-        self, need: Need, found: Match, rows: float, document: View | None, variant: Variant
+        self,
+        need: Need,
+        found: Match,
+        rows: float,
+        document: View | None,
+        variant: Variant,
+        keepers: Set[str],
     ) -> tuple[dict[str, Select], list[Extra]] | None:
         """The children that come along with the rows, and those that have to be fetched; None if that cannot be."""
         along: dict[str, Select] = {}
@@ -159,7 +181,7 @@ class Extras:
                     extras.append(apart)
                     continue
                 extras.append(self._if_more(need.entity, embed, apart))
-            under = self._under(need, tree.role, tree.select, embed, rows)
+            under = self._under(need, tree.role, tree.select, embed, rows, keepers)
             if under is None:
                 return None
             along[tree.role] = tree.select
@@ -190,18 +212,40 @@ class Extras:
         times: float,
         under: tuple[str, ...],
         trees: tuple[Tree, ...] = (),
+        *,
+        kept: bool = False,
     ) -> Iterable[Extra]:
-        """The row behind a to-one role, with children of rows that it leads to; its computed columns depend on the key
-        alone and need no row."""
+        """The row behind a to-one role, with children of rows that it leads to.
+
+        Its computed columns depend on the key alone and need no row. Those that can be kept may come with it all the
+        same; then they are worked out only where the row is gone.
+        """
         target = self.model.entities[self.model.entities[entity].roles[role].entity]
         computed = {text for text in paths if text in target.columns and target.columns[text].computed is not None}
-        for together, need in computed_needs(self.model, target.name, computed, strong):
+        along = {text for text in computed if kept and is_keyable(self.model, target.name, Path((), text))}
+        yield from self._computed_behind(entity, role, computed - along, strong, times, under)
+        if paths - computed or along:
+            need = row_of_role(self.model, entity, role, paths - computed | along, strong)
+            yield Extra(role, "row", replace(need, trees=trees) if trees else need, times, under)
+        for extra in self._computed_behind(entity, role, along, strong, times * GONE_SHARE, under):
+            yield replace(extra, chance=GONE_SHARE, if_gone=True)
+
+    def _computed_behind(
+        self, entity: str, role: str, columns: Set[str], strong: bool, times: float, under: tuple[str, ...]
+    ) -> Iterable[Extra]:
+        """Computed columns of the row behind a to-one role, by the key that leads there."""
+        target = self.model.entities[entity].roles[role].entity
+        for together, need in computed_needs(self.model, target, columns, strong):
             given = tuple(self._outer_through(entity, role, condition) for condition in need.given)
             label = together[0] if len(together) == 1 else f"({', '.join(together)})"
             yield Extra(f"{role}.{label}", "computed", replace(need, given=given), times, under)
-        if paths - computed:
-            need = row_of_role(self.model, entity, role, paths - computed, strong)
-            yield Extra(role, "row", replace(need, trees=trees) if trees else need, times, under)
+
+    def is_keepable(self, entity: str, extra: Extra) -> bool:
+        """Whether something of what is computed behind a role can be kept there; `entity` is that of the need."""
+        if extra.keeper is None or extra.need.fold is None:
+            return False
+        owner = self.model.entity_at(entity, tuple(extra.keeper.split(".")))
+        return any(is_keyable(self.model, owner, Path((), one.name)) for one in extra.need.fold.compute)
 
     def _outer_through(self, entity: str, prefix: str, condition: Condition) -> Condition:
         operand = condition.operands[0]
@@ -209,7 +253,9 @@ class Extras:
         path = self.model.resolve(entity, f"{prefix}.{operand.path}")
         return replace(condition, operands=(Outer(str(path)),))
 
-    def _under(self, need: Need, role: str, select: Select, embed: Embed, rows: float) -> list[Extra] | None:
+    def _under(
+        self, need: Need, role: str, select: Select, embed: Embed, rows: float, keepers: Set[str]
+    ) -> list[Extra] | None:
         """What embedded children lack, fetched for each of them."""
         model = self.model
         entity = embed.entity
@@ -226,7 +272,8 @@ class Extras:
         behind = {text for text in lacking if text not in here.columns}
         for name, inner in self._by_role(entity, behind):
             present = self.statistics.present(entity, here.roles[name].columns[0])
-            found.extend(self._behind(entity, name, inner, need.strong, times * present, (role,)))
+            kept = f"{role}.{name}" in keepers
+            found.extend(self._behind(entity, name, inner, need.strong, times * present, (role,), kept=kept))
         for tree in trees:
             if "." in tree.role:
                 return None
@@ -238,7 +285,8 @@ class Extras:
 
     def soon(self, need: Need, extra: Extra) -> Extra:
         """The extra with `early` set, if it need not wait for the row."""
-        early = self._early(need, extra.need) if not extra.under and extra.beyond is None else None
+        waits = bool(extra.under) or extra.beyond is not None or extra.if_gone
+        early = None if waits else self._early(need, extra.need)
         return extra if early is None else replace(extra, need=early, early=True)
 
     def _early(self, need: Need, inner: Need) -> Need | None:

@@ -42,6 +42,8 @@ class Sub:
     """children: only for rows with which so many came along, which may not be all."""
     chance: float = 1.0
     """How often a row has that many."""
+    if_gone: bool = False
+    """computed: only for rows whose `role` leads nowhere. That is so rare that no p99 tells of it."""
 
 
 @dataclass
@@ -119,7 +121,7 @@ def note_waiting(goal: Goal) -> None:
             seen.add(here.number)
             for option in here.options:
                 option.waits = option.further_trips()
-                stack.extend(sub.goal for sub in option.subs)
+                stack.extend(sub.goal for sub in option.subs if not sub.if_gone)  # nobody waits for these
 
 
 def coarse(milliseconds: float) -> float:
@@ -153,7 +155,7 @@ def _option_p99(option: Option, of: Callable[[list[float]], float], known: dict[
     if not option.subs:
         return 0.0 if option.kind in ("drive", "then") else option.cost.p99_ms
     early = [_p99(sub.goal, of, known) for sub in option.subs if sub.early]
-    late = [_p99(sub.goal, of, known) for sub in option.subs if not sub.early]
+    late = [_p99(sub.goal, of, known) for sub in option.subs if not sub.early and not sub.if_gone]
     if option.kind in ("drive", "then"):
         return sum(late)
     return max([option.cost.p99_ms, *early]) + max(late, default=0.0)

@@ -221,17 +221,17 @@ class Options:
         along, left = goal.budget_ms, goal.budget_ms
         if limited:
             early = [extra for extra in way.extras if extra.early]
-            late = [extra for extra in way.extras if not extra.early]
+            late = [extra for extra in way.extras if not extra.early and not extra.if_gone]
             left -= max([cost.p99_ms, *(goal_p99(child(extra, along)) for extra in (early if late else ()))])
             along -= max((slowest_p99(child(extra, left)) for extra in (late if early else ())), default=0.0)
         subs = []
         for extra in way.extras:
-            found = child(extra, along if extra.early else left)
+            found = child(extra, along if extra.early else NO_LIMIT_MS if extra.if_gone else left)
             if not found.options:
                 goal.rejections.extend(found.foremost)
                 return None
             of = (extra.role, extra.what, extra.under, extra.select, extra.early, extra.beyond, extra.chance)
-            subs.append(Sub(found, *of))
+            subs.append(Sub(found, *of, extra.if_gone))
         return tuple(subs)
 
     def _reads(self, goal: Goal, work: Work) -> float:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import combinations
 from math import sqrt
 
 from keyplan.design.candidates.match import KeyMatch, Match, child_view, held_by, key_shape, match_contents, match_key
 from keyplan.design.candidates.required import is_home
 from keyplan.design.needs.need import Need, rows_found
-from keyplan.design.options.extras import Extra, Extras, Variant
+from keyplan.design.options.extras import OWN_ROW, Extra, Extras, Variant
 from keyplan.design.statistics.buckets import bucket_of, rounds_of_a_walk
 from keyplan.design.statistics.derived import Statistics
 from keyplan.engines.base import Kind
@@ -30,6 +31,8 @@ MOST_BIAS = 10.0
 the geometric mean of the two, as it is for sets whose largest is known."""
 MOST_WALKED = 100.0
 """Time buckets that one page may have to be looked for in."""
+MOST_KEEPERS = 3
+"""Of so many rows that may keep what is computed any are read for it; of more, each by itself or all of them."""
 MANY_MORE = 3.0
 """Where a pattern states its `rows`, a slow call is taken to match this many times as many."""
 
@@ -195,17 +198,29 @@ class Ways:
 
     def _variants(self, need: Need, place: Place, asked: Asked, way: Way) -> Iterator[Way]:
         """Other ways by the same place, where what is beside the row can be had in several."""
-        wanted: list[Variant] = []
         if place.view.embeds and not place.at:
-            wanted.append("fuller")
-        if any(extra.what == "computed" and not extra.under for extra in way.extras):
-            wanted.append("kept")
+            full = self._way(need, place, asked, [], None, "fuller")
+            if full is not None and full.along != way.along:
+                yield full
+        for keepers in self._keepers(need, way):
+            kept = self._way(need, place, asked, [], None, "plain", keepers)
+            if kept is not None:
+                yield kept
         if any(self._is_cut(place, role, select) for role, select in way.along.items()):
-            wanted.append("apart")
-        for variant in wanted:
-            other = self._way(need, place, asked, [], None, variant)
-            if other is not None and (variant != "fuller" or other.along != way.along):
-                yield other
+            apart = self._way(need, place, asked, [], None, "apart")
+            if apart is not None:
+                yield apart
+
+    def _keepers(self, need: Need, way: Way) -> Iterator[Set[str]]:
+        """The rows, by their names, that could be read for what is computed of them because they may keep it."""
+        names = sorted(
+            {extra.keeper for extra in way.extras if extra.keeper and self.extras.is_keepable(need.entity, extra)}
+        )
+        if any(extra.keeper == OWN_ROW for extra in way.extras):
+            names.insert(0, OWN_ROW)
+        sizes = range(1, len(names) + 1)
+        for size in sizes if len(names) <= MOST_KEEPERS else (1, len(names)):
+            yield from map(frozenset, combinations(names, size))
 
     def _is_cut(self, place: Place, role: str, select: Select) -> bool:
         """Whether only some are wanted of children that are all read: those that stand beside their parent."""
@@ -244,8 +259,9 @@ class Ways:
         refused: list[str],
         document: View | None = None,
         variant: Variant = "plain",
+        keepers: Set[str] = frozenset(),
     ) -> Way | None:
-        """The way by one place."""
+        """The way by one place; what is computed of the `keepers` comes with them."""
         view, at = place.view, place.at
         kind, facts = self.kinds[view.kind], self.facts[view.name]
         if asked.key.scan and not need.scanned and not self.costs.scans(facts, 0.0):
@@ -283,8 +299,8 @@ class Ways:
                     f"{format_bytes(read)} at a call, would find them"
                 )
                 return None
-        lacking = self.extras.lacking(need, found, rows, kept=variant == "kept")
-        children = self.extras.children(need, found, rows, document, variant)
+        lacking = self.extras.lacking(need, found, rows, keepers)
+        children = self.extras.children(need, found, rows, document, variant, keepers)
         if lacking is None or children is None:
             return None
         along, fetched = children

@@ -245,7 +245,7 @@ def _plans(model: Model, locked: Design, current: Design) -> list[dict[str, Any]
     return found
 
 
-_SAID = ("where", "by", "order", "with", "at", "for", "merge", "parallel", "beyond")
+_SAID = ("where", "by", "order", "with", "at", "for", "merge", "parallel", "beyond", "if_gone")
 
 
 def _steps(design: Design, pattern: str) -> list[tuple[object, ...]]:
@@ -281,5 +281,5 @@ def step_text(step: Mapping[str, Any]) -> str:
     where = " and ".join(step.get("where") or ())
     by = ", ".join(step.get("by") or ())
     text += (f": {where}" if where else "") + (f" by {by}" if by else "")
-    beyond = f" beyond {step['beyond']}" if step.get("beyond") else ""
-    return f"{text}, for {step['for']}{beyond}" if step.get("for") else text
+    note = f" beyond {step['beyond']}" if step.get("beyond") else " if gone" if step.get("if_gone") else ""
+    return f"{text}, for {step['for']}{note}" if step.get("for") else text

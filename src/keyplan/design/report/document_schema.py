@@ -185,6 +185,10 @@ def _step() -> Schema:
         "walk": {"const": True, "description": "Time buckets are read in order until there are enough rows."},
         "parallel": {"const": True, "description": "It runs in the same round trip as the step before."},
         "beyond": _whole("It runs only where so many rows have come along already, which may not be all."),
+        "if_gone": {
+            "const": True,
+            "description": "It runs only for references that lead nowhere, which are taken to be one in a million.",
+        },
         "requests": _number("Requests."),
         "rows": _number("Entries read; for a filter, rows left."),
         "times_the_mean": _number("A set is read whole to be sorted, and taken to be so many times as large as usual."),

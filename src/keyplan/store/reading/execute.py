@@ -100,12 +100,16 @@ class ExtendNode:
         attachments = [_Attachment(executor, one) for one in node.adds]
         self.early = [one for one in attachments if one.early]
         # What takes the place of children comes first, so that nothing is fetched for those.
-        self.adds = sorted((one for one in attachments if not one.early), key=lambda one: one.beyond is None)
+        late = (one for one in attachments if not one.early and not one.if_gone)
+        self.adds = sorted(late, key=lambda one: one.beyond is None)
+        self.instead = [one for one in attachments if one.if_gone]
+        for one in attachments:
+            one.notes_gone = any(one.is_told_by(other) for other in self.instead)
         self.own = any(one.own for one in attachments)
         self.entity = self.rows.entity
         self.order = self.rows.order
         self.filter = compile_filter(executor.model, self.entity, node.filter)
-        for one in self.adds:
+        for one in (*self.adds, *self.instead):
             lacking = set() if one.under else set(one.free) - set(self.rows.provides)
             if lacking:
                 raise DesignError(f"the plan asks for '{one.role}' by '{min(lacking)}', which is not read before it")
@@ -176,6 +180,8 @@ class ExtendNode:
         """Adds everything to the rows, in place."""
         if rows and self.adds:
             yield from gather([one.attach(call, rows) for one in self.adds])
+        if rows and self.instead:
+            yield from gather([one.attach(call, rows) for one in self.instead])
 
 
 class _Attachment:
@@ -194,6 +200,10 @@ class _Attachment:
         self.free = self.plan.free
         self.early = attach.early
         self.beyond = attach.beyond
+        self.if_gone = attach.if_gone
+        self.gone = f"{attach.role}.{GONE}"
+        """Marks rows for which there is none behind the role."""
+        self.notes_gone = False
         self.own = not attach.role and not attach.many and not isinstance(attach.plan, Fold | Beside)
         """It brings the rest of the row itself."""
         self.push = self.limit if self.sorted else 1 if not self.many and self.plan.order else None
@@ -201,9 +211,15 @@ class _Attachment:
         self.names = [(prefix + path, path) for path in self.plan.provides]
         self.provides = (attach.role,) if attach.many else tuple(name for name, _ in self.names)
 
+    def is_told_by(self, other: _Attachment) -> bool:
+        """Whether another one is asked where this one finds nothing."""
+        return (self.under, self.role) == (other.under, other.role) and not (self.many or self.if_gone)
+
     def attach(self, call: Call, rows: list[Row]) -> Proc[None]:
         for name in self.under:
             rows = [child for row in rows for child in row.get(name) or ()]
+        if self.if_gone:
+            rows = [row for row in rows if self.gone in row]
         if self.beyond is not None:
             rows = [row for row in rows if len(row[self.role]) >= self.beyond]
             for row in rows:
@@ -241,6 +257,8 @@ class _Attachment:
         else:
             for name, _ in self.names:
                 row.setdefault(name, None)  # the columns of the reference itself keep their values
+            if self.notes_gone:
+                row[self.gone] = True
 
 
 class DriveNode:
