@@ -29,32 +29,40 @@ def behind_models(draw: st.DrawFn) -> str:
         cat["key"] = ["owl", "k"]
     else:
         cat["fields"]["k"] = "int, key"
-    bat = {"b": "int, key", "owl": f"Owl, as bats{draw(st.sampled_from(['', ', optional 50%']))}"}
+    marks = ["", ", optional 50%", ", max 50"]
+    bat = {"b": "int, key", "owl": f"Owl, as bats{draw(st.sampled_from(marks))}"}
     bat |= {"v": f"int{draw(st.sampled_from(['', ', optional 50%']))}", "at": "timestamp, optional 80%"}
     owl = {"o": draw(st.sampled_from(["int, key", "int, key", "uuid, key"])), "name": "string(4)"}
     owl["boss"] = "Owl, as staff, optional 50%"
+    bounded = [role for role, sketch in (("bats", bat), ("cats", cat["fields"])) if "max 50" in sketch["owl"]]
     for name in ("n", "m")[: draw(st.integers(1, 2))]:
         # Of the cats themselves as well: then those that copy a value are what it is computed of.
         role = draw(st.sampled_from(["bats", "bats", "cats", "staff"]))
         choices = COMPUTED if role == "bats" else COMPUTED[:4] if role == "cats" else COMPUTED[:1]
         owl[name] = draw(st.sampled_from(choices)).format(role=role)
-    columns = [name for name in ("n", "m") if name in owl]
+    columns: list[str] = [name for name in ("n", "m") if name in owl]
     data: dict[str, Any] = {
         "keyplan": 1,
         "name": "behind",
         "entities": {"Owl": {"count": "3M", "fields": owl}, "Cat": cat, "Bat": {"count": "30M", "fields": bat}},
         "writes": _writes(draw, cat.get("key", ["k"])),
     }
-    pattern = _shown if chance(draw, 1) else _pattern
-    data["patterns"] = {f"read{number}": pattern(draw, columns) for number in range(1, draw(st.integers(2, 4)) + 1)}
+    along = [role for role in bounded if any(f"({role}" in owl[name] for name in columns)]
+    shown = chance(draw, 1)
+    data["patterns"] = {
+        f"read{number}": _shown(draw, columns, along) if shown else _pattern(draw, columns)
+        for number in range(1, draw(st.integers(2, 4)) + 1)
+    }
     return str(yaml.dump(data, Dumper=DUMPER, sort_keys=False, allow_unicode=True, width=120))
 
 
-def _shown(draw: st.DrawFn, columns: list[str]) -> dict[str, Any]:
-    """Nothing is found by what is computed, but it is shown, or tested after all: so the rows behind may keep it."""
+def _shown(draw: st.DrawFn, columns: list[str], along: list[str]) -> dict[str, Any]:
+    """Nothing is found by what is computed, but it is shown, or tested after all: so the rows behind may keep it, or
+    children `along` tell it."""
     names = Names()
+    children = [draw(st.sampled_from([f"{one}.v", one])) for one in along if not chance(draw, 2)]
     if chance(draw, 5):
-        return {"find": "Owl", "where": f"o = :{names()}"}
+        return {"find": "Owl", "where": f"o = :{names()}"} | ({"with": children} if children else {})
     entity, role = draw(st.sampled_from([("Cat", "owl"), ("Cat", "owl"), ("Cat", "owl"), ("Owl", "boss")]))
     own = draw(st.sampled_from(["w", "k"] if entity == "Cat" else ["name", "o"]))
     found: dict[str, Any] = {"find": entity, "where": f"{own} = :{names()}"}
@@ -62,6 +70,7 @@ def _shown(draw: st.DrawFn, columns: list[str]) -> dict[str, Any]:
         found["where"] += f" and {role}.{draw(st.sampled_from(columns))} >= :{names()}"
     path = draw(st.sampled_from([role, role, f"{role}.boss"]))
     found["with"] = [f"{path}.{column}" for column in columns] + ([f"{path}.name"] if chance(draw, 1) else [])
+    found["with"] += [f"{path}.{one}" for one in children]
     if chance(draw, 1):
         found |= {"order": "v" if entity == "Cat" else "name desc", "page": 2}
     return found

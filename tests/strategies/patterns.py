@@ -30,12 +30,13 @@ def _pattern(draw: st.DrawFn, model: Model) -> dict[str, Any]:
         st.sampled_from(["one", "find", "find", "find", "find", "aggregate", "aggregate", "rank", "corner", "corner"])
     )
     names = Names()
+    found: dict[str, Any]
     if kind == "corner":
         entity, found = _corner(draw, model, entity, names)
         return _find(draw, model, entity, found, bounds=("page", "page", "neither"))
     if kind == "one":
         keys = st.sampled_from([entity.key, *entity.unique])
-        found: dict[str, Any] = {"find": entity.name, "where": " and ".join(by_columns(draw(keys), names))}
+        found = {"find": entity.name, "where": " and ".join(by_columns(draw(keys), names))}
         return found | _select(draw, model, entity)
     if kind == "find":
         return _find(draw, model, entity, _where(draw, model, entity, names, most=3))
@@ -62,8 +63,13 @@ def _where(draw: st.DrawFn, model: Model, entity: Entity, names: Names, most: in
 
 
 def _corner(draw: st.DrawFn, model: Model, entity: Entity, names: Names) -> tuple[Entity, dict[str, Any]]:
-    """A `where` that chance seldom makes: rows by lists of keys, by two lists of children, by texts here and there."""
-    kind = draw(st.sampled_from(["keys", "lists", "texts"]))
+    """What chance seldom makes: rows by lists of keys, by two lists of children, by texts here and there, or with
+    children of which something is computed."""
+    kind = draw(st.sampled_from(["keys", "lists", "texts", "children"]))
+    if kind == "children":
+        counting = [one for one in model.entities.values() if _counted(one)]
+        entity = draw(st.sampled_from(counting)) if counting else entity
+        return entity, _where(draw, model, entity, names, most=1)
     if kind == "lists":
         several = [one for one in model.entities.values() if sum(role.many for role in one.roles.values()) > 1]
         entity = draw(st.sampled_from(several)) if several else entity
@@ -126,7 +132,26 @@ def _select(draw: st.DrawFn, model: Model, entity: Entity) -> dict[str, Any]:
     if entity.roles and chance(draw, 1):
         along = draw(st.lists(st.sampled_from(sorted(entity.roles)), min_size=1, max_size=2, unique=True))
         found["with"] = [_with(draw, model, entity, name) for name in along]
+    counted = _counted(entity)
+    if counted and not chance(draw, 2):
+        _with_counted(draw, model, entity, draw(st.sampled_from(counted)), found)
     return found
+
+
+def _counted(entity: Entity) -> list[str]:
+    """The roles of which something is computed, and all of which a row may have along."""
+    computed = (column.computed for column in entity.columns.values() if column.computed is not None)
+    return sorted({one.role for one in computed if (entity.roles[one.role].most or 0) > 1})
+
+
+def _with_counted(draw: st.DrawFn, model: Model, entity: Entity, name: str, found: dict[str, Any]) -> None:
+    """All children of a role beside what is computed of them; they may lack what that takes."""
+    child = model.entities[entity.roles[name].entity]
+    along = name if draw(st.booleans()) else f"{name}.{draw(st.sampled_from(sorted(child.fields)))}"
+    found["with"] = [along]
+    if "select" in found:
+        of_role = [one.name for one in entity.columns.values() if one.computed and one.computed.role == name]
+        found["select"] = sorted({*found["select"], *of_role})
 
 
 def _field_path(model: Model, entity: Entity, reach: Reach) -> str:

@@ -6,7 +6,7 @@ Rows flow upwards as flat dicts from path to value: own columns (`total`), value
 A plan is a tree of these nodes:
 
     Search      entries of one view                                     (the only node that sends requests)
-    Extend      adds values from other rows to each row, then filters   (fetch by key, children)
+    Extend      adds values from other rows to each row, and what its children tell of it, then filters
     Drive       runs `inner` once per row of `outer`, and joins up the answers
     Intersect   rows that all parts have, by key
     Then        rows that have a column, in its order, before those that lack it
@@ -78,6 +78,25 @@ class Attach:
 
 
 @dataclass(frozen=True)
+class Tell:
+    """Computed columns of a row that all its children tell, which came with it under `role`."""
+
+    role: str
+    """A dotted chain of roles from the row; the last is to-many, and what is told is of the row before it."""
+    compute: tuple[Compute, ...]
+    under: tuple[str, ...] = ()
+    """As of `Attach`."""
+    reference: tuple[str, ...] = ()
+    """Columns of the row that lead to the one of which it is told; where they are missing, that is missing too."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """What is told, as seen from the row."""
+        above = self.role.rpartition(".")[0]
+        return tuple(f"{above}.{one.name}" if above else one.name for one in self.compute)
+
+
+@dataclass(frozen=True)
 class Extend:
     """Rows with values of other rows added; all attachments of one Extend run in the same rounds, but for what is done
     for rows that turn out to be gone."""
@@ -85,6 +104,8 @@ class Extend:
     rows: Node
     adds: tuple[Attach, ...]
     filter: tuple[Condition, ...] = ()
+    tells: tuple[Tell, ...] = ()
+    """What is known when everything is added, inner children first."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import pytest
 
 from keyplan.design import design, document
 from keyplan.engines import BUILTIN, get_engine
-from keyplan.plan.steps import Beside, Fold
+from keyplan.plan.steps import Beside, Extend, Fold
 from keyplan.plan.walk import searches
 from tests.unit.design.nouns import model_of
 
@@ -131,6 +131,55 @@ def test_one_read_of_the_children_serves_all_that_is_computed_of_them(engine: st
     found = design(model_of(VERSIONS, patterns, "save: { create: Version, rate: 20/s }"), get_engine(engine))
     assert [found.views[one.view].entity for one in searches(found.plans["doc"].node)] == ["Doc", "Version"]
     assert found.plans["doc"].figures.requests == 2
+
+
+ORDERS = """
+Order:
+  count: 20M
+  fields:
+    order_id: uuid, key
+    status: string(8)
+    item_count: count(items)
+    total: sum(items.price)
+Item:
+  count: 100M
+  key: [order, line]
+  fields: { order: "Order, as items, max 50", line: int, name: string(30), price: decimal(2) }
+"""
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+@pytest.mark.parametrize("asked", ["item_count, total, items.name, items.price", "item_count, total, items.name"])
+def test_children_that_come_with_their_row_tell_what_is_computed_of_them(engine: str, asked: str) -> None:
+    """Also where something more has to be taken of each for that."""
+    patterns = f"""
+    order: {{ find: Order, where: "order_id = :o", select: [status, {asked}], rate: 200/s }}
+    item: {{ find: Item, where: "order = :o and line = :l", rate: 10/s }}
+    """
+    writes = "reprice: { update: Item, set: [price], where: 'order = :o and line = :l', rate: 100/s }"
+    found = design(model_of(ORDERS, patterns, writes), get_engine(engine))
+    plan = found.plans["order"]
+    assert isinstance(plan.node, Extend)
+    assert [tell.paths for tell in plan.node.tells] == [("item_count", "total")]
+    of_items = [one for one in searches(plan.node) if found.views[one.view].entity == "Item" or one.along]
+    assert len(of_items) == 1
+    assert plan.figures.trips == 1
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_some_children_do_not_tell_what_is_computed_of_all(engine: str) -> None:
+    patterns = """
+    order:
+      find: Order
+      where: order_id = :o
+      select: [item_count, total]
+      with: [{ items: { order: line, limit: 3 } }]
+      rate: 200/s
+    """
+    writes = "reprice: { update: Item, set: [price], where: 'order = :o and line = :l', rate: 100/s }"
+    node = design(model_of(ORDERS, patterns, writes), get_engine(engine)).plans["order"].node
+    assert isinstance(node, Extend)
+    assert not node.tells
 
 
 FEED = """

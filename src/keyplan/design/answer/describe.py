@@ -75,6 +75,9 @@ def _walk(assembly: Assembly, goal: Goal, steps: list[Mapping[str, Any]]) -> Non
                 steps[number] = {**steps[number], "beyond": sub.beyond}
             if sub.if_gone:
                 steps[number] = {**steps[number], "if_gone": True}
+    for tell in option.tells:
+        names = ", ".join(".".join((*tell.under, path)) for path in tell.paths)
+        steps.append({"op": "aggregate", "compute": [one.how for one in tell.compute], "by": [], "for": names})
     if option.match is not None and option.match.left:
         steps.append({"op": "filter", "where": [str(c) for c in option.match.left], "rows": _round(option.rows)})
     if option.kind in ("fold", "measure", "windows") and need.fold is not None and need.window is None:

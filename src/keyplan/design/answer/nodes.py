@@ -88,9 +88,9 @@ class Nodes:
             found.descending,
             found.order,
         )
-        if not option.subs:
+        if not option.subs and not option.tells:
             return search
-        return Extend(search, tuple(self._attach(sub) for sub in option.subs), found.left)
+        return Extend(search, tuple(self._attach(sub) for sub in option.subs), found.left, option.tells)
 
     def _attach(self, sub: Sub) -> Attach:
         """The plan of what a search lacks, and where its answer goes."""

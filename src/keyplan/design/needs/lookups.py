@@ -26,6 +26,7 @@ from keyplan.design.needs.need import (
     whole_row,
 )
 from keyplan.design.needs.subsets import refill_needs
+from keyplan.design.needs.told import told_by
 from keyplan.design.statistics.derived import Statistics
 from keyplan.engines.upserts import is_told_apart
 from keyplan.model.model import Model, path_of
@@ -93,7 +94,7 @@ def _raised(model: Model, statistics: Statistics, need: Need) -> Iterator[Need]:
                 yield dependents(model, need.entity, name)
             if write.kind == "create" and not is_generated(model, target) and target in _created(model, write):
                 yield dangling(model, need.entity, name)
-    for tree in need.trees:
+    for tree in (*need.trees, *told_by(model, need.entity, asked, need.trees, widened=True).trees):
         chain = tree.role.split(".")
         owner = model.entity_at(need.entity, tuple(chain[:-1]))
         yield rows_of_role(model, owner, chain[-1], tree.select, need.strong)

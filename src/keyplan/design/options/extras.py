@@ -23,10 +23,12 @@ from keyplan.design.needs.need import (
     wanted,
 )
 from keyplan.design.needs.subsets import serves
+from keyplan.design.needs.told import Told, told_by
 from keyplan.design.statistics.derived import Statistics
 from keyplan.engines.base import Kind
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Condition, Outer, Path, Select
+from keyplan.plan.steps import Tell
 from keyplan.plan.view import Embed, View
 
 Variant = Literal["plain", "fuller", "apart"]
@@ -80,23 +82,38 @@ class Extras:
         self.kinds = kinds
         self._rows: dict[tuple[str, frozenset[str], bool], Need] = {}
 
-    def lacking(self, need: Need, found: Match, rows: float, keepers: Set[str]) -> list[Extra] | None:
+    def told(self, need: Need, found: Match, *, widened: bool) -> Told:
+        """What the children of rows tell that come with these, of all that the view does not hold."""
+        asked = self._asked(found)
+        waiting = self._waiting(need, found) if asked and need.trees else ()
+        told = told_by(
+            self.model, need.entity, asked, [one for one in need.trees if one not in waiting], widened=widened
+        )
+        return replace(told, trees=(*told.trees, *waiting))
+
+    def _asked(self, found: Match) -> set[str]:
+        """The paths that are wanted or tested and that the view does not hold."""
+        asked = set(found.missing)
+        for condition in found.left:
+            asked |= {str(path) for path in (condition.path, *condition.also)}
+        return asked - set(found.view.holds) if not found.at else asked
+
+    def lacking(
+        self, need: Need, found: Match, rows: float, keepers: Set[str], told: Set[str] = frozenset()
+    ) -> list[Extra] | None:
         """The columns and values behind roles that the view does not hold; None if they cannot be fetched from it.
 
         What is computed is worked out anew, or comes with the row that may keep it: its own if that is read, and those
-        of these names, which are read for that alone if need be.
+        of these names, which are read for that alone if need be; or children have `told` it.
         """
         waiting = self._waiting(need, found)
         if not found.missing and not found.left and not waiting:
             return []
         model = self.model
         here = model.entities[need.entity]
-        asked = set(found.missing)
+        asked = self._asked(found) - told
         for tree in waiting:
             asked |= outer_paths(self._child_rows(need, tree))
-        for condition in found.left:
-            asked |= {str(path) for path in (condition.path, *condition.also)}
-        asked -= set(found.view.holds) if not found.at else set()
         computed = {text for text in asked if text in here.columns and here.columns[text].computed is not None}
         own = {text for text in asked - computed if text in here.columns}
         behind = asked - own - computed
@@ -162,10 +179,14 @@ class Extras:
         document: View | None,
         variant: Variant,
         keepers: Set[str],
-    ) -> tuple[dict[str, Select], list[Extra]] | None:
-        """The children that come along with the rows, and those that have to be fetched; None if that cannot be."""
+        *,
+        widened: bool = False,
+    ) -> tuple[dict[str, Select], list[Extra], list[Tell]] | None:
+        """The children that come along with the rows, those that have to be fetched, and what theirs tell of these;
+        None if that cannot be."""
         along: dict[str, Select] = {}
         extras: list[Extra] = []
+        tells: list[Tell] = []
         at = found.view.embed_at(found.at)
         embeds = {embed.role: embed for embed in (document or at or found.view).embeds}
         waiting = self._waiting(need, found)
@@ -181,12 +202,13 @@ class Extras:
                     extras.append(apart)
                     continue
                 extras.append(self._if_more(need.entity, embed, apart))
-            under = self._under(need, tree.role, tree.select, embed, rows, keepers)
+            under = self._under(need, tree.role, tree.select, embed, rows, keepers, widened=widened)
             if under is None:
                 return None
             along[tree.role] = tree.select
-            extras.extend(under)
-        return along, extras
+            extras.extend(under[0])
+            tells.extend(under[1])
+        return along, extras, tells
 
     def _if_more(self, entity: str, embed: Embed, apart: Extra) -> Extra:
         """Children that are fetched only for rows with which as many came along as are kept with any."""
@@ -254,9 +276,9 @@ class Extras:
         return replace(condition, operands=(Outer(str(path)),))
 
     def _under(
-        self, need: Need, role: str, select: Select, embed: Embed, rows: float, keepers: Set[str]
-    ) -> list[Extra] | None:
-        """What embedded children lack, fetched for each of them."""
+        self, need: Need, role: str, select: Select, embed: Embed, rows: float, keepers: Set[str], *, widened: bool
+    ) -> tuple[list[Extra], list[Tell]] | None:
+        """What embedded children lack, fetched for each of them, and what their own children tell."""
         model = self.model
         entity = embed.entity
         here = model.entities[entity]
@@ -265,6 +287,8 @@ class Extras:
             times = min(times, rows * select.limit)
         paths, trees = select_paths(model, entity, select)
         lacking = set(wanted(model, entity, paths)) - set(embed.holds)
+        told = told_by(model, entity, lacking, trees, widened=widened)
+        lacking -= told.paths
         found: list[Extra] = []
         computed = [text for text in lacking if text in here.columns]
         for together, inner_need in computed_needs(model, entity, computed, need.strong):
@@ -274,12 +298,12 @@ class Extras:
             present = self.statistics.present(entity, here.roles[name].columns[0])
             kept = f"{role}.{name}" in keepers
             found.extend(self._behind(entity, name, inner, need.strong, times * present, (role,), kept=kept))
-        for tree in trees:
+        for tree in told.trees:
             if "." in tree.role:
                 return None
             child = rows_of_role(model, entity, tree.role, tree.select, need.strong)
             found.append(Extra(tree.role, "children", child, times, (role,), tree.select))
-        return found
+        return found, [replace(tell, under=(role,)) for tell in told.tells]
 
     # what need not wait for the row
 

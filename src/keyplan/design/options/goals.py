@@ -13,6 +13,7 @@ from keyplan.design.candidates.windows import Windowed
 from keyplan.design.needs.need import Need
 from keyplan.engines.work import Cost
 from keyplan.model.pattern import Select
+from keyplan.plan.steps import Tell
 from keyplan.plan.view import View
 
 NO_LIMIT_MS = 1e9
@@ -73,6 +74,8 @@ class Option:
     windows: Windowed | None = None
     beside: str = ""
     """search: the further view that has to be there, whose documents the view leads to and brings children along."""
+    tells: tuple[Tell, ...] = ()
+    """search: what the children tell that come with the rows."""
 
     waits: float = 0.0
     """Of a pattern: how often a call has to wait once more, because something is asked for behind this."""

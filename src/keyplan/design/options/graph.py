@@ -203,6 +203,7 @@ class Options:
                 self.costs.heat(way.work, reads) if reads else 0.0,
                 reads,
                 beside=way.beside,
+                tells=way.tells,
             )
         )
 

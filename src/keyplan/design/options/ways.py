@@ -21,6 +21,7 @@ from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Condition, Literal, Select
 from keyplan.plan.children import first_of
+from keyplan.plan.steps import Tell
 from keyplan.plan.view import View
 from keyplan.units import format_about, format_bytes
 
@@ -35,6 +36,9 @@ MOST_KEEPERS = 3
 """Of so many rows that may keep what is computed any are read for it; of more, each by itself or all of them."""
 MANY_MORE = 3.0
 """Where a pattern states its `rows`, a slow call is taken to match this many times as many."""
+
+ALONG: tuple[Variant, ...] = ("plain", "fuller")
+"""The variants in which as many children come along as can."""
 
 WALK_BYTES = 1_000_000
 """Entries that no condition on the key narrows down may be filtered for a page up to so many bytes: beyond it is a
@@ -56,6 +60,8 @@ class Way:
     """The view whose documents the engine keeps this one over: their children come along."""
     bytes: float = 0.0
     """What is read, the children that come along included."""
+    tells: tuple[Tell, ...] = ()
+    """What children tell that come with the rows."""
 
 
 @dataclass(unsafe_hash=True)
@@ -206,10 +212,22 @@ class Ways:
             kept = self._way(need, place, asked, [], None, "plain", keepers)
             if kept is not None:
                 yield kept
+        yield from self._widened(need, place, asked, way)
         if any(self._is_cut(place, role, select) for role, select in way.along.items()):
             apart = self._way(need, place, asked, [], None, "apart")
             if apart is not None:
                 yield apart
+
+    def _widened(self, need: Need, place: Place, asked: Asked, way: Way, document: View | None = None) -> Iterator[Way]:
+        """The way, and that with more children along, where these tell more if more is taken of them."""
+        if not need.trees or all(extra.what != "computed" for extra in way.extras):
+            return
+        seen = [way]
+        for variant in ALONG:
+            wide = self._way(need, place, asked, [], document, variant, widened=True)
+            if wide is not None and all((wide.tells, wide.along) != (one.tells, one.along) for one in seen):
+                seen.append(wide)
+                yield wide
 
     def _keepers(self, need: Need, way: Way) -> Iterator[Set[str]]:
         """The rows, by their names, that could be read for what is computed of them because they may keep it."""
@@ -247,6 +265,7 @@ class Ways:
             way = self._way(need, place, asked, [], document)
             if way is not None and way.along:
                 yield way
+                yield from self._widened(need, place, asked, way, document)
             full = self._way(need, place, asked, [], document, "fuller")
             if full is not None and full.along and (way is None or full.along != way.along):
                 yield full
@@ -260,8 +279,11 @@ class Ways:
         document: View | None = None,
         variant: Variant = "plain",
         keepers: Set[str] = frozenset(),
+        *,
+        widened: bool = False,
     ) -> Way | None:
-        """The way by one place; what is computed of the `keepers` comes with them."""
+        """The way by one place; what is computed of the `keepers` comes with them, and of children that come anyway
+        more may be taken (`widened`) for what they tell."""
         view, at = place.view, place.at
         kind, facts = self.kinds[view.kind], self.facts[view.name]
         if asked.key.scan and not need.scanned and not self.costs.scans(facts, 0.0):
@@ -299,11 +321,15 @@ class Ways:
                     f"{format_bytes(read)} at a call, would find them"
                 )
                 return None
-        lacking = self.extras.lacking(need, found, rows, keepers)
-        children = self.extras.children(need, found, rows, document, variant, keepers)
+        told = self.extras.told(need, found, widened=widened)
+        if told.tells:
+            need = replace(need, trees=told.trees)
+        lacking = self.extras.lacking(need, found, rows, keepers, told.paths)
+        children = self.extras.children(need, found, rows, document, variant, keepers, widened=widened)
         if lacking is None or children is None:
             return None
-        along, fetched = children
+        along, fetched, inner = children
+        missing, taken = set(found.missing) - told.paths, asked.taken - told.paths
         if document is not None:
             facts = replace(facts, embeds=self.facts[document.name].embeds)
         first = self._first_along(view, along) if kind.families else None
@@ -318,7 +344,7 @@ class Ways:
             1.0 if found.get and not view.packed else facts.hottest_rows if view.packed else most,
             size,
             need.strong,
-            document is None and not found.missing and asked.taken <= place.holds,
+            document is None and not missing and taken <= place.holds,
             found.scan,
             at,
             tuple(along),
@@ -328,13 +354,14 @@ class Ways:
             float(need.limit) if need.limit and found.ordered and found.filter and not found.get else 0.0,
             _fixed(found) if need.limit is None else 0,
             first,
-            document is None and not at and not found.missing and asked.taken <= place.keyed,
+            document is None and not at and not missing and taken <= place.keyed,
         )
         extras = tuple(self.extras.soon(need, extra) for extra in (*lacking, *fetched))
         beside = document.name if document is not None else ""
         children_bytes = self._along_bytes(document or view, facts, at, along, first)
         cost = read_cost(self.costs, work)
-        return Way(found, along, extras, work, cost, entries, rows, beside, entries * (size + children_bytes))
+        read = entries * (size + children_bytes)
+        return Way(found, along, extras, work, cost, entries, rows, beside, read, (*inner, *told.tells))
 
     def _along_bytes(
         self, view: View, facts: ViewFacts, at: tuple[str, ...], along: Mapping[str, Select], first: float | None

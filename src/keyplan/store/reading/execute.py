@@ -9,7 +9,7 @@ row. All requests that do not depend on each other go out in one round.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import Any, Protocol
 
@@ -18,11 +18,12 @@ from keyplan.errors import DesignError
 from keyplan.model.model import Model
 from keyplan.model.pattern import Order, Outer
 from keyplan.plan.design import Design
-from keyplan.plan.steps import Attach, Beside, Drive, Extend, Fold, Intersect, Node, Search, Then, Windows
+from keyplan.plan.steps import Attach, Beside, Drive, Extend, Fold, Intersect, Node, Search, Tell, Then, Windows
 from keyplan.store.pump import gather
 from keyplan.store.reading.aggregates import BesideNode, FoldNode
 from keyplan.store.reading.buckets import BucketsNode
 from keyplan.store.reading.filter import Call, Row, compile_filter
+from keyplan.store.reading.fold import compile_fold
 from keyplan.store.reading.order import Position, by_key, position_of, sort_rows
 from keyplan.store.reading.search import MOST_AT_ONCE, SearchNode, distinct
 from keyplan.store.reading.windows import WindowsNode
@@ -113,7 +114,9 @@ class ExtendNode:
             lacking = set() if one.under else set(one.free) - set(self.rows.provides)
             if lacking:
                 raise DesignError(f"the plan asks for '{one.role}' by '{min(lacking)}', which is not read before it")
+        self.tells = [_telling(tell) for tell in node.tells]
         added = [path for one in attachments if not one.under for path in one.provides]
+        added += [path for tell in node.tells if not tell.under for path in tell.paths]
         self.provides = tuple(dict.fromkeys((*self.rows.provides, *added)))
         outers = {o.path for condition in node.filter for o in condition.operands if isinstance(o, Outer)}
         outers |= {path for one in self.early for path in one.free}
@@ -182,6 +185,8 @@ class ExtendNode:
             yield from gather([one.attach(call, rows) for one in self.adds])
         if rows and self.instead:
             yield from gather([one.attach(call, rows) for one in self.instead])
+        for tell in self.tells:
+            tell(rows)
 
 
 class _Attachment:
@@ -259,6 +264,23 @@ class _Attachment:
                 row.setdefault(name, None)  # the columns of the reference itself keep their values
             if self.notes_gone:
                 row[self.gone] = True
+
+
+def _telling(tell: Tell) -> Callable[[list[Row]], None]:
+    """Adds to rows what their children tell."""
+    fold = compile_fold((), tell.compute, None)
+    names = [(path, one.name) for path, one in zip(tell.paths, tell.compute, strict=True)]
+
+    def add(rows: list[Row]) -> None:
+        for name in tell.under:
+            rows = [child for row in rows for child in row.get(name) or ()]
+        for row in rows:
+            known = all(row[column] is not None for column in tell.reference)
+            (found,) = fold(row[tell.role]) if known else (dict.fromkeys(one.name for one in tell.compute),)
+            for path, name in names:
+                row[path] = found[name]
+
+    return add
 
 
 class DriveNode:
