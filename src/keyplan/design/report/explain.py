@@ -27,7 +27,7 @@ from keyplan.model.pattern import DEFAULT_PAGE, Condition, Outer, Pattern
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Extend, Node, Plan, Search
 from keyplan.plan.view import View
-from keyplan.plan.walk import searches
+from keyplan.plan.walk import first_children, searches
 
 Document = dict[str, Any]
 
@@ -78,15 +78,15 @@ class _Explanation:
             return {**head, **found}
         plan = self.design.plans[name]
         reads = iter(searches(plan.node))
-        pages = _first_page(self.model.patterns[name], plan)
+        firsts = _firsts(self.model.patterns[name], plan)
         strong = self.model.patterns[name].consistency != "eventual"
-        steps = [self._told(step, next(reads), pages, strong) if step.get("view") else step for step in found["steps"]]
+        steps = [self._told(step, next(reads), firsts, strong) if step.get("view") else step for step in found["steps"]]
         if plan.target is not None:
             steps = [*self._target(plan.target, strong), *steps]
         return {**head, **found, "steps": steps}
 
-    def _told(self, step: Document, search: Search, pages: tuple[Search | None, int], strong: bool) -> Document:
-        first = pages[1] if search is pages[0] else None
+    def _told(self, step: Document, search: Search, firsts: Mapping[int, int], strong: bool) -> Document:
+        first = firsts.get(id(search))
         told = _of_many(search) if step["op"] == "batch_get" else search
         return {**step, "words": self._words(told, first, strong=strong)}
 
@@ -348,14 +348,17 @@ def _with(view: View) -> list[tuple[str, int | None]]:
     return [(embed.role, embed.limit) for embed in view.embeds]
 
 
-def _first_page(pattern: Pattern, plan: Plan) -> tuple[Search | None, int]:
-    """The search that brings a page of the answer and no more, if one does, and how many entries that are."""
-    size = pattern.limit or pattern.page or DEFAULT_PAGE
+def _firsts(pattern: Pattern, plan: Plan) -> dict[int, int]:
+    """The searches that bring a page of the answer and no more, or the first children of a row, by their ids, and how
+    many entries that are."""
+    found = {id(search): most for search, most in first_children(plan.node)}
     node = plan.node
     while isinstance(node, Extend) and not any(add.early for add in node.adds):
         node = node.rows
     is_cut = pattern.kind == "find" and not pattern.one and plan.sorted
-    return (node if is_cut and isinstance(node, Search) and node.order else None), size
+    if is_cut and isinstance(node, Search) and node.order:
+        found[id(node)] = pattern.limit or pattern.page or DEFAULT_PAGE
+    return found
 
 
 def _of_many(search: Search) -> Search:
