@@ -83,7 +83,11 @@ class Ask:
 
 @dataclass(slots=True)
 class Answer:
-    """The rows per span of the Ask, in the order of its spans, and the Ask that continues it, if there is more."""
+    """The rows per span of the Ask, in the order of its spans, and the Ask that continues it, if there is more.
+
+    Where a row came with the first of its children and these may have expired, the Ask that follows brings that row
+    again, with more of them.
+    """
 
     rows: Sequence[list[Row]]
     more: Ask | None = None
@@ -394,7 +398,10 @@ class Kind:
     families: bool = False
     """With `embeds`: only for rows and their children beside them, each an entry of its own, one after the other under
     the parent's key. Other views of ours are of other kinds. One read brings a row with its children, and no more of
-    these than are wanted where they are kept in the order in which they are."""
+    these than are wanted (`first_along`)."""
+    first_along: bool = False
+    """With `embeds`: one read brings a row with its children of one role, and no more of these than are wanted where
+    they follow their parent (`plan.children.leading`) in the order in which they are."""
     packs: bool = False
     """All entries of a partition can be one stored value (`View.packed`): the readings of a sensor in an hour as one
     document. Every read has to fix the whole partition, `partitioned` or not.

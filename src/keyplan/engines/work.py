@@ -141,7 +141,7 @@ class Work:
     """Of the key just so many parts are given, each one value, and all entries under them are wanted: an engine may
     look up several such values by one request. 0: there is a range, or a limit."""
     along_first: float | None = None
-    """Only so many of each entry's rows along are read, the first ones in their order (kinds with `families`)."""
+    """Only so many of each entry's rows along are read, the first ones in their order (kinds with `first_along`)."""
     keyed: bool = False
     """Everything taken is in the key itself, as it is."""
 
@@ -270,6 +270,10 @@ class CostModel(ABC):
     def couplings(self, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Couplings:
         """Rows such as 'at most 20 indexes'."""
         return Couplings()
+
+    def read_with(self, view: View, roles: Sequence[str]) -> tuple[str, ...]:
+        """The embedded roles whose rows a read along with some roles brings, wanted or not."""
+        return tuple(roles)
 
     def round_ms(self, kind: str) -> float:
         """The expected p99 of one round trip of that kind, for latency budgets."""

@@ -8,6 +8,7 @@ import os
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from functools import cache
 from typing import Any
 
@@ -23,7 +24,7 @@ from keyplan.errors import ArgumentError, ConflictError, DesignMismatchError
 from keyplan.plan.design import Design
 from keyplan.plan.walk import searches
 from tests import discussion
-from tests.conformance.pair import Pair, designed, opened, parsed
+from tests.conformance.pair import NOON, Pair, designed, opened, parsed
 from tests.conformance.test_generated import PHASES, run, statistics
 from tests.engines.harness import Harness
 from tests.engines.mongodb.test_emit import compare_pipelines, described, run_script
@@ -157,6 +158,52 @@ def test_posts_come_with_their_best_comments(mongodb: Harness, seed: int) -> Non
             if number % 20 == 0:
                 pair.verified()
         pair.verified()
+
+
+INBOX = """
+entities:
+  User: { count: 1M, fields: { user_id: "int, key", name: string(10) } }
+  Note:
+    count: 100M
+    key: [user, number]
+    fields: { user: "User, as notes", number: int, seen: timestamp }
+    ttl: 1h since seen
+patterns:
+  inbox: { find: User, where: user_id = :user_id, with: { notes: { order: number desc, limit: 3 } }, rate: 10k/s }
+writes:
+  join: { create: User, rate: 1/s }
+  tell: { create: Note, rate: 20k/s }
+"""
+
+
+def test_expired_notes_give_way_to_the_next_ones(mongodb: Harness) -> None:
+    """Documents stay for a while when they have expired; another find brings more."""
+    model = parsed(INBOX)
+    design = designed(model, "mongodb")
+    view = design.views[design.homes["User"][0]]
+    assert (view.kind, [str(part) for part in view.embeds[0].sort]) == ("shared", ["number desc"])
+    notes = [
+        ("Note", {"user": user, "number": number, "seen": NOON + timedelta(hours=8 * (number < live))})
+        for user, live in ((1, 20), (2, 19), (3, 12), (4, 2), (5, 0))
+        for number in range(20)
+    ]
+    users = [("User", {"user_id": number, "name": "u"}) for number in range(1, 7)]
+    with opened(model, mongodb.url(), [*users, *notes], design) as pair:
+        recorder = Recorder(pair.store)
+
+        def asked_of(user: int) -> tuple[list[int], list[int]]:
+            recorder.finds.clear()
+            found = pair.same("inbox", user_id=user)
+            return [one["number"] for one in found["notes"]], [find.limit for find in recorder.finds]
+
+        assert asked_of(2) == ([19, 18, 17], [4])
+        pair.clock.advance(hours=2)
+        assert asked_of(1) == ([19, 18, 17], [4])
+        assert asked_of(2) == ([18, 17, 16], [4, 7])
+        assert asked_of(3) == ([11, 10, 9], [4, 7, 13])
+        assert asked_of(4) == ([1, 0], [4, 7, 13, 25])
+        assert asked_of(5) == ([], [4, 7, 13, 25])
+        assert asked_of(6) == ([], [4])
 
 
 def collection(url: str) -> Any:

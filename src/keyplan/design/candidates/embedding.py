@@ -45,17 +45,17 @@ def embedding_homes(
             every |= asked_here
     parts = tuple(Part(column) for column in here.key)
     asked = asked_orders(model, entity, needs)
+    read = asked_orders(model, entity, needs, expiring=True)
     by_key = (need for need in needs if _fixes_key(here.key, need))
     alone = dict.fromkeys((tree.role,) for need in by_key for tree in need.trees if "." not in tree.role)
     for kind in kinds:
         # A family is found by its parent's key.
         for roles in alone if kind.families else sets:
             orders = [_child_orders(model, kind, entity, role, per_entity) for role in roles]
-            if kind.families:
-                orders = [_directed(orders[0], asked.get(roles[0], {}))]
+            directions = [read.get(role, {}) for role in roles] if kind.first_along else []
             computed = {text for text in copies if text in here.columns}
             held = dict.fromkeys(map(frozenset, (set(), computed, copies, every)))
-            for sorts in islice(product(*orders), MOST_ORDERS):
+            for sorts in _together(orders, directions):
                 for copied, inside in product(held, (False, True)):
                     embeds = tuple(
                         map(partial(_embed, model, entity, needs, copyable if inside else None), roles, sorts)
@@ -95,6 +95,21 @@ def _child_orders(
 
 def _fixes_key(key: tuple[str, ...], need: Need) -> bool:
     return set(key) <= {str(c.path) for c in need.given if c.op in ("=", "in") and c.cut is None}
+
+
+def _together(orders: list[list[tuple[Part, ...]]], asked: Sequence[Orders]) -> Iterator[tuple[tuple[Part, ...], ...]]:
+    """Combinations of the orders of some roles; for kinds with `first_along`, also with those of one role downwards in
+    which its first children are `asked` for."""
+    if asked and len(orders) == 1:
+        yield from islice(product(_directed(orders[0], asked[0])), MOST_ORDERS)
+        return
+    for sorts in islice(product(*orders), MOST_ORDERS):
+        yield sorts
+        for number, some in enumerate(asked):
+            for sort in some:
+                same = [part.path for part in sort] == [part.path for part in sorts[number]]
+                if same and all(part.descending for part in sort):
+                    yield (*sorts[:number], sort, *sorts[number + 1 :])
 
 
 def _directed(orders: list[tuple[Part, ...]], asked: Orders) -> list[tuple[Part, ...]]:

@@ -26,24 +26,29 @@ Orders = Mapping[tuple[Part, ...], int]
 """Orders of children, and how many of them are wanted at most."""
 
 
-def asked_orders(model: Model, entity: str, needs: Iterable[Need]) -> dict[str, dict[tuple[Part, ...], int]]:
-    """Per to-many role: the orders in which needs take the first children of a row, and how many they take."""
+def asked_orders(
+    model: Model, entity: str, needs: Iterable[Need], *, expiring: bool = False
+) -> dict[str, dict[tuple[Part, ...], int]]:
+    """Per to-many role: the orders in which needs take the first children of a row, and how many they take; on request
+    also of children that expire, which are read so, but not kept."""
     found: dict[str, dict[tuple[Part, ...], int]] = {}
     for need in needs:
         for tree in need.trees if need.entity == entity else ():
-            sort = None if "." in tree.role else subset_sort(model, entity, tree.role, tree.select)
+            sort = None if "." in tree.role else subset_sort(model, entity, tree.role, tree.select, expiring=expiring)
             if sort is not None and tree.select.limit is not None:
                 limits = found.setdefault(tree.role, {})
                 limits[sort] = max(limits.get(sort, 0), tree.select.limit)
     return found
 
 
-def subset_sort(model: Model, entity: str, name: str, select: Select) -> tuple[Part, ...] | None:
+def subset_sort(
+    model: Model, entity: str, name: str, select: Select, *, expiring: bool = False
+) -> tuple[Part, ...] | None:
     """The sort key of a subset that has the first children as they are selected; None if there can be none."""
     role = model.entities[entity].roles[name]
     child = model.entities[role.entity]
     fewer = select.limit is not None and (role.most is None or select.limit < role.most)
-    if not fewer or child.ttl is not None or role.entity == entity:
+    if not fewer or (child.ttl is not None and not expiring) or role.entity == entity:
         return None
     columns = child.columns
     parts = []

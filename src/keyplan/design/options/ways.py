@@ -5,7 +5,7 @@ A way does not depend on where a need arises: not on how often, nor on how much 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import sqrt
@@ -20,7 +20,7 @@ from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Condition, Literal, Select
-from keyplan.plan.children import first_of
+from keyplan.plan.children import first_along
 from keyplan.plan.steps import Tell
 from keyplan.plan.view import View
 from keyplan.units import format_about, format_bytes
@@ -332,7 +332,8 @@ class Ways:
         missing, taken = set(found.missing) - told.paths, asked.taken - told.paths
         if document is not None:
             facts = replace(facts, embeds=self.facts[document.name].embeds)
-        first = self._first_along(view, along) if kind.families else None
+        first = self._first_along(view, along) if kind.first_along and not found.scan else None
+        brought = self.costs.read_with(view, tuple(along)) if document is None and not at else tuple(along)
         if document is None and not kind.one_value and first is None:
             facts = _as_read(facts, along)
         work = Work(
@@ -347,7 +348,7 @@ class Ways:
             document is None and not missing and taken <= place.holds,
             found.scan,
             at,
-            tuple(along),
+            brought,
             not found.get and not (page is not None and entries >= page),
             asked.bytes,
             rounds_of_a_walk(found.most_buckets) if found.walks and need.limit is not None else 1.0,
@@ -358,13 +359,13 @@ class Ways:
         )
         extras = tuple(self.extras.soon(need, extra) for extra in (*lacking, *fetched))
         beside = document.name if document is not None else ""
-        children_bytes = self._along_bytes(document or view, facts, at, along, first)
+        children_bytes = self._along_bytes(document or view, facts, at, brought, first)
         cost = read_cost(self.costs, work)
         read = entries * (size + children_bytes)
         return Way(found, along, extras, work, cost, entries, rows, beside, read, (*inner, *told.tells))
 
     def _along_bytes(
-        self, view: View, facts: ViewFacts, at: tuple[str, ...], along: Mapping[str, Select], first: float | None
+        self, view: View, facts: ViewFacts, at: tuple[str, ...], along: Iterable[str], first: float | None
     ) -> float:
         """The bytes of the children that come along with an entry."""
         found = 0.0
@@ -400,12 +401,7 @@ class Ways:
 
     def _first_along(self, view: View, along: Mapping[str, Select]) -> float | None:
         """How many children are read with each row where they come in the order that they are wanted in; None: all."""
-        if not along:
-            return None
-        (role,) = along
-        embed = view.embed_at((role,))
-        assert embed is not None
-        first = first_of(self.model, view.entity, embed, along[role])
+        first = first_along(self.model, view, along)
         return None if first is None else float(first)
 
     def _bytes(self, entity: str, text: str) -> float:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from keyplan.engines.work import CostModel, Share
 
 KINDS = {
-    "table": Kind("table", embeds=True, measures=("count", "sum", "min", "max"), unique=True),
+    "table": Kind("table", embeds=True, first_along=True, measures=("count", "sum", "min", "max"), unique=True),
     "gsi": Kind("gsi", kept_by_engine=True, composed=True, strong=False, gets=False),
     "lsi": Kind("lsi", kept_by_engine=True, composed=True, local=True, gets=False),
 }

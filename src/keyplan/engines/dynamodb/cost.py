@@ -8,6 +8,7 @@ from math import ceil, expm1, log2
 
 from keyplan.engines.calibration import given
 from keyplan.engines.dynamodb.couplings import couplings
+from keyplan.engines.dynamodb.families import read_with
 from keyplan.engines.dynamodb.fit import INDEXES, entry_bytes, fit, hottest_units
 from keyplan.engines.dynamodb.limits import GB, LATENCIES, LIMITS, MB, MONTH_HOURS, MONTH_SECONDS, PRICES, Latencies
 from keyplan.engines.dynamodb.oversize import oversized
@@ -57,8 +58,11 @@ class DynamoDBCosts(CostModel):
         for chain in work.along:
             embed = work.facts.embeds[chain]
             child = entry_bytes(work.view, work.facts, tuple(chain.split(".")))
-            size += child * embed.per_parent * work.entries
-            most += child * min(embed.most_per_parent, 10 * max(1.0, embed.per_parent)) * work.most_entries
+            many, hottest = embed.per_parent, min(embed.most_per_parent, 10 * max(1.0, embed.per_parent))
+            if work.along_first is not None:
+                many, hottest = min(many, work.along_first), min(hottest, work.along_first)
+            size += child * many * work.entries
+            most += child * hottest * work.most_entries
         units = _read_units(work, size) * work.requests
         pages = max(1.0, ceil(most / LIMITS.page_bytes))
         if _by_keys(work):
@@ -172,6 +176,9 @@ class DynamoDBCosts(CostModel):
             size += child * embed.per_parent * facts.rows
         size += facts.carried_bytes
         return size / GB * PRICES.storage_per_gb_month
+
+    def read_with(self, view: View, roles: Sequence[str]) -> tuple[str, ...]:
+        return read_with(view, roles)
 
     def couplings(self, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Couplings:
         return couplings(self.model, views, facts)

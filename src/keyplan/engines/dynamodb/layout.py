@@ -10,18 +10,19 @@ read it. An item has
 - `LSI1SK` …: the sort keys of its entries in local indexes, which have its `PK`,
 - `ttl` beside `$expires`: the second after which DynamoDB may delete the item.
 
-Rows that a view embeds are items of their own below their parent's `SK` (`ORDER#`, `ORDER#ITEM#…`), so that one Query
-brings them together.
+Rows that a view embeds are items of their own under their parent's `SK` (`ORDER#`, `ORDER#ITEM#…`; `families.py`), so
+that one Query brings them together.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from keyplan.engines.dynamodb.families import ABOVE_PARENT, children_prefix
 from keyplan.engines.dynamodb.keys import KeyCodec, KeyPart
 from keyplan.engines.dynamodb.limits import LIMITS
 from keyplan.engines.dynamodb.native import KeyAttribute, key_attributes
@@ -34,6 +35,7 @@ from keyplan.model.pattern import Condition, Literal
 from keyplan.model.predicate import compile_condition, operands
 from keyplan.model.types import Type
 from keyplan.model.values import truncate
+from keyplan.plan.children import is_downwards
 from keyplan.plan.design import Design, Structure
 from keyplan.plan.intents import INTENT_MODEL, INTENT_VIEW
 from keyplan.plan.shards import shard_of
@@ -95,6 +97,8 @@ class Place:
     """The index entries that an item has."""
     children: dict[str, Place] = field(default_factory=dict)
     """Embeds by role."""
+    backwards: bool = False
+    """The entries are sorted downwards, but stored upwards: they are read backwards."""
 
     @property
     def pk(self) -> str:
@@ -334,8 +338,8 @@ def _table_places(
         slots[COUNT] = _total(COUNT, Type("int"))
         for measure in view.measures:
             slots[measure.name] = _total(measure.name, measure_type(model, view.entity, measure))
-    # A parent ends in a separator, so that one beginning covers it and its children.
-    sort = _sort_codec(model, view, view.sort, f"{tags['sort']}#" if view.embeds else str(tags["sort"]))
+    # A parent ends in a separator, so that one beginning covers it and the children above it.
+    sort = _sort_codec(model, view, view.sort, f"{tags['sort']}{ABOVE_PARENT if view.embeds else ''}")
     place = Place(
         view, (), view.entity, _partition_codec(model, view, str(tags["partition"])), sort, slots, _names(view.parts)
     )
@@ -356,12 +360,14 @@ def _embed_place(
     slots = {path: _slot(model, embed.entity, path) for path in embed.holds}
     if parent.at:
         raise UnsupportedError(f"view '{view.name}': dynamodb embeds rows one level deep")
-    parts = [key_part(model, embed.entity, part) for part in embed.sort]
-    prefix = f"{tags['sort']}#{tags['embeds']['.'.join(at)]}#"
+    backwards = is_downwards(embed)
+    stored = (replace(part, descending=False) if backwards else part for part in embed.sort)
+    parts = [key_part(model, embed.entity, part) for part in stored]
+    prefix = children_prefix(str(tags["sort"]), embed, tags["embeds"][".".join(at)])
     codec = KeyCodec(parts, prefix=prefix, name=embed.entity)
     names = (*parent.parts, *_names(embed.sort))
     places[view.name, at] = parent.children[embed.role] = Place(
-        view, at, embed.entity, parent.partition, codec, slots, names
+        view, at, embed.entity, parent.partition, codec, slots, names, backwards=backwards
     )
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 
+from keyplan.engines.dynamodb.families import embed_tags
 from keyplan.engines.dynamodb.fit import projection_of
 from keyplan.engines.dynamodb.layout import RECORD_TAG, attribute_name
 from keyplan.engines.dynamodb.limits import LIMITS
@@ -23,7 +24,7 @@ from keyplan.engines.dynamodb.sharing import arranged
 from keyplan.errors import UnsupportedError
 from keyplan.model.model import Model, path_of
 from keyplan.plan.design import Structure
-from keyplan.plan.view import Embed, Part, View
+from keyplan.plan.view import Part, View
 
 PROJECTIONS = ("ALL", "INCLUDE", "KEYS_ONLY")
 
@@ -152,20 +153,8 @@ def tags(model: Model, views: Iterable[View]) -> dict[str, dict[str, object]]:
         taken.add((place, free))
         found[view.name] = {"partition": gathered, "sort": free}
         if view.embeds:
-            found[view.name]["embeds"] = dict(_embed_tags(view.embeds, ()))
+            found[view.name]["embeds"] = dict(embed_tags(view.embeds))
     return found
-
-
-def _embed_tags(embeds: Sequence[Embed], above: tuple[str, ...]) -> Iterable[tuple[str, str]]:
-    taken: set[str] = set()
-    for embed in embeds:
-        tag = embed.entity.upper()
-        if tag in taken:
-            tag = f"{tag}.{embed.role.upper()}"
-        taken.add(tag)
-        at = (*above, embed.role)
-        yield ".".join(at), tag
-        yield from _embed_tags(embed.embeds, at)
 
 
 def partition_tag(model: Model, view: View) -> str:

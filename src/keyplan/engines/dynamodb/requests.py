@@ -13,6 +13,7 @@ from typing import Any
 from keyplan.engines.base import Answer, Ask, Codec, Proc, Reader, Reply, Row, Sighting, Span
 from keyplan.engines.dynamodb.conditions import Expression
 from keyplan.engines.dynamodb.derived import Derived
+from keyplan.engines.dynamodb.family_reads import Family
 from keyplan.engines.dynamodb.fence import Fence, FencedRequest
 from keyplan.engines.dynamodb.layout import PK, SK, Item, Layout, Place, intents_place, layout
 from keyplan.engines.dynamodb.limits import LIMITS
@@ -42,6 +43,8 @@ class RangeAsk(Ask):
     """Native keys only: whether an item is within bounds that the request could not express."""
     items: list[Item] = field(default_factory=list)
     """Families only: what the pages before brought, as a page may end between a parent and its children."""
+    most: int | None = None
+    """Families only: how many items are wanted, the parent's included; None: all."""
 
 
 @dataclass(slots=True)
@@ -54,14 +57,12 @@ class BatchAsk(Ask):
 class DynamoDBReader(Reader):
     """A Search over one view or embed."""
 
-    def __init__(self, place: Place, search: Search) -> None:
+    def __init__(self, model: Model, place: Place, search: Search) -> None:
         self._place = place
         self._parts = len(place.parts)
-        self._descending = search.descending
+        self._descending = search.descending != place.backwards
         self._row = place.decoder(search.takes)
-        self._family = _Family(place, search) if search.along else None
-        if search.along and search.at:
-            raise UnsupportedError(f"view '{search.view}': dynamodb embeds rows one level deep")
+        self._family = Family(model, place, search) if search.along else None
         self._gets = place.index is None and self._family is None
         self._query: dict[str, Any] = {}
         if place.index is not None:
@@ -90,9 +91,12 @@ class DynamoDBReader(Reader):
             if strong:
                 body["ConsistentRead"] = True
             operation = "Query" if "KeyConditionExpression" in body else "Scan"
-            if limit is not None and operation == "Query" and self._family is None:
-                body["Limit"] = limit
-            asks.append(RangeAsk(Request(operation, body), (number,), limit, keep))
+            most = limit if self._family is None else self._family.range.limit
+            if most is not None and operation == "Query":
+                body["Limit"] = most
+            else:
+                most = None
+            asks.append(RangeAsk(Request(operation, body), (number,), limit, keep, most=most))
         if len(keys) == 1:
             number, span = keys[0]
             body = {"Key": self._place.key((*span.partition, *span.prefix))}
@@ -123,16 +127,16 @@ class DynamoDBReader(Reader):
         values: dict[str, Any] = {":pk": {"S": place.partition.encode(span.partition)}}
         body = {**self._query, "ExpressionAttributeValues": values}
         if self._family is not None:
-            values[":sk"] = {"S": place.sort.prefix}
-            body["KeyConditionExpression"] = f"{place.pk} = :pk AND begins_with({place.sk}, :sk)"
+            within = self._family.range
+            body["KeyConditionExpression"] = f"{place.pk} = :pk AND {within.condition(place, values)}"
+            if within.backwards:
+                body["ScanIndexForward"] = False
             return body
+        low, low_open, high, high_open = span.low, span.low_open, span.high, span.high_open
+        if place.backwards:
+            low, low_open, high, high_open = high, high_open, low, low_open
         bounds = place.sort.bounds(
-            span.prefix,
-            low=span.low,
-            high=span.high,
-            low_open=span.low_open,
-            high_open=span.high_open,
-            starts=span.starts,
+            span.prefix, low=low, high=high, low_open=low_open, high_open=high_open, starts=span.starts
         )
         if bounds is None:
             return None
@@ -149,12 +153,16 @@ class DynamoDBReader(Reader):
     def _scan(self) -> dict[str, Any]:
         """A Scan, with a filter on the view's own tags."""
         place = self._place
-        exact = not place.sort.parts and self._family is None
-        test = f"{place.sk} = :sk" if exact else f"begins_with({place.sk}, :sk)"
+        values: dict[str, Any] = {":pk": {"S": place.partition.prefix}}
+        if self._family is not None:
+            test = self._family.range.condition(place, values)
+        else:
+            test = f"begins_with({place.sk}, :sk)" if place.sort.parts else f"{place.sk} = :sk"
+            values[":sk"] = {"S": place.sort.prefix}
         return {
             **self._query,
             "FilterExpression": f"begins_with({place.pk}, :pk) AND {test}",
-            "ExpressionAttributeValues": {":pk": {"S": place.partition.prefix}, ":sk": {"S": place.sort.prefix}},
+            "ExpressionAttributeValues": values,
         }
 
     # Answering
@@ -189,12 +197,7 @@ class DynamoDBReader(Reader):
         items: list[Item] = reply["Items"]
         last = reply.get("LastEvaluatedKey")
         if self._family is not None:
-            items = ask.items + items
-            if last is not None:
-                more = _following(ask.request, last, None)
-                return Answer(([],), RangeAsk(more, ask.spans, ask.left, items=items))
-            rows = self._family.rows(items)
-            return Answer((rows if ask.left is None else rows[: ask.left],))
+            return self._of_families(self._family, ask, ask.items + items, last)
         row = self._row
         if ask.keep is not None:
             items = [item for item in items if ask.keep(item)]
@@ -205,6 +208,20 @@ class DynamoDBReader(Reader):
             return Answer((rows,))
         left = None if ask.left is None else ask.left - len(rows)
         return Answer((rows,), RangeAsk(_following(ask.request, last, left), ask.spans, left, ask.keep))
+
+    def _of_families(self, family: Family, ask: RangeAsk, items: list[Item], last: Any) -> Answer:
+        """The rows with their children, as soon as all items are there that are wanted. Children may have expired: then
+        whoever asks may go on, with as many again."""
+        most = ask.most
+        if last is not None and (most is None or family.goes_on(items, most)):
+            left = None if most is None else most - len(items)
+            return Answer(([],), RangeAsk(_following(ask.request, last, left), ask.spans, ask.left, None, items, most))
+        rows = family.rows(items, backwards=ask.request.operation == "Query" and family.range.backwards)
+        more = None
+        if last is not None and most is not None and family.expires and rows:
+            following = _following(ask.request, last, most - 1)
+            more = RangeAsk(following, ask.spans, ask.left, None, items, 2 * most - 1)
+        return Answer((rows if ask.left is None else rows[: ask.left],), more)
 
     def _gathered(self, ask: BatchAsk, reply: dict[str, Any]) -> Answer:
         found: dict[int, list[Row]] = {number: [] for number in ask.spans}
@@ -254,36 +271,6 @@ def _of_any(places: Sequence[Place]) -> dict[str, Any]:
     return body
 
 
-class _Family:
-    """Parents together with their embedded children, from the items of their partitions."""
-
-    def __init__(self, place: Place, search: Search) -> None:
-        self._parent_sk = place.sort.prefix
-        self._parent = place.decoder(search.takes)
-        self._children = []
-        for role in search.along:
-            if role not in place.children:
-                raise UnsupportedError(f"view '{search.view}' does not embed '{role}'")
-            child = place.children[role]
-            self._children.append((role, child.sort.prefix, child.decoder(tuple(child.slots))))
-
-    def rows(self, items: Sequence[Item]) -> list[Row]:
-        """The parents, each with its children in their stored order; children without a parent are left out."""
-        families: dict[str, list[Item]] = {}
-        for item in items:
-            families.setdefault(item[PK]["S"], []).append(item)
-        return [row for members in families.values() if (row := self._assembled(members)) is not None]
-
-    def _assembled(self, members: Sequence[Item]) -> Row | None:
-        parent = next((item for item in members if item[SK]["S"] == self._parent_sk), None)
-        if parent is None:
-            return None
-        row = self._parent(parent)
-        for role, prefix, decode in self._children:
-            row[role] = [decode(item) for item in members if item[SK]["S"].startswith(prefix)]
-        return row
-
-
 class DynamoDBCodec(Codec):
     """Turns searches and edits into requests, for one design."""
 
@@ -303,7 +290,7 @@ class DynamoDBCodec(Codec):
             self.atomic_edits = LIMITS.transaction_items - 1
 
     def reader(self, search: Search) -> DynamoDBReader:
-        return DynamoDBReader(self.layout.places[search.view, search.at], search)
+        return DynamoDBReader(self._about[0], self.layout.places[search.view, search.at], search)
 
     def write(self, edits: Sequence[Edit]) -> WriteRequest:
         return self._writer.write(edits)

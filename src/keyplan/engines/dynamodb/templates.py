@@ -46,6 +46,8 @@ def stored_keys(model: Model, design: Design) -> Mapping[tuple[str, tuple[str, .
 
 def _shown(place: Place) -> list[str]:
     """The parts of a key, with `desc` behind what is stored the other way round."""
+    if place.backwards:
+        return list(place.parts)
     embed = place.view.embed_at(place.at)
     return [str(part) for part in (*place.view.parts, *(embed.sort if embed is not None else ()))]
 

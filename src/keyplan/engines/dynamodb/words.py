@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keyplan.engines.base import Access
+from keyplan.engines.dynamodb.family_reads import FamilyRange
+from keyplan.engines.dynamodb.keys import ABOVE
 from keyplan.engines.dynamodb.layout import NativeKey, Place, layout
 from keyplan.model.model import Model
 from keyplan.model.pattern import RANGES, Ago, Condition, Literal, Now, Operand, Outer, Param
@@ -27,8 +29,9 @@ def words(model: Model, design: Design, search: Search, first: int | None = None
     table = next(one.name for one in design.structures if one.kind == "table")
     reading = _Reading(model, place, search)
     operation, body = reading.request()
-    if first is not None and operation == "Query" and not search.along:
-        body["Limit"] = first
+    most = first if reading.family is None else reading.family.limit
+    if most is not None and operation == "Query":
+        body["Limit"] = most
     if strong and (place.index is None or place.local):
         body["ConsistentRead"] = True
     lines = [f"{operation} {json.dumps({'TableName': table, **body}, ensure_ascii=False, indent=2)}"]
@@ -72,6 +75,7 @@ class _Reading:
         self.search = search
         self.used: list[Condition] = []
         self.parts = _parts(model, place)
+        self.family = FamilyRange(model, place, search) if search.along else None
 
     def request(self) -> tuple[str, dict[str, Any]]:
         place, search = self.place, self.search
@@ -89,8 +93,12 @@ class _Reading:
             return "Query", body | self.native(place.native, fixed)
         if len(fixed) < width:
             self.used.clear()
-            values = {":pk": place.partition.prefix, ":sk": place.sort.prefix}
-            test = f"begins_with({place.pk}, :pk) AND begins_with({place.sk}, :sk)"
+            values = {":pk": place.partition.prefix}
+            if self.family is not None:
+                test = self.along(self.family, values)
+            else:
+                test, values[":sk"] = f"begins_with({place.sk}, :sk)", place.sort.prefix
+            test = f"begins_with({place.pk}, :pk) AND {test}"
             return "Scan", {**body, "FilterExpression": test, "ExpressionAttributeValues": values}
         pk, sk = place.partition.prefix + "#".join(fixed[:width]), place.sort.prefix + "#".join(fixed[width:])
         if len(fixed) == len(self.parts) and place.index is None and not search.along:
@@ -99,8 +107,8 @@ class _Reading:
                 return "BatchGetItem", {"Keys": [key, "…"]}
             return "GetItem", {"Key": key}
         values = {":pk": pk}
-        if search.along:
-            condition, values[":sk"] = f"begins_with({place.sk}, :sk)", place.sort.prefix
+        if self.family is not None:
+            condition = self.along(self.family, values)
         elif len(fixed) == len(self.parts):
             condition, values[":sk"] = f"{place.sk} = :sk", sk
         else:
@@ -110,9 +118,16 @@ class _Reading:
             "KeyConditionExpression": f"{place.pk} = :pk AND {condition}",
             "ExpressionAttributeValues": values,
         }
-        if search.descending and not search.along:
+        if self.family.backwards if self.family is not None else search.descending != place.backwards:
             body["ScanIndexForward"] = False
         return "Query", body
+
+    def along(self, family: FamilyRange, values: dict[str, str]) -> str:
+        """The condition on the sort key of a row and its children."""
+        bounds: dict[str, Any] = {}
+        condition = family.condition(self.place, bounds)
+        values |= {name: one["S"].replace(ABOVE, "…") for name, one in bounds.items()}
+        return condition
 
     def native(self, key: NativeKey, fixed: Sequence[str]) -> dict[str, Any]:
         """The conditions on a key of several attributes."""
@@ -180,7 +195,7 @@ class _Reading:
         if not low and not high:
             values[":sk"] = stem
             return f"begins_with({sk}, :sk)"
-        if part.descending:
+        if part.descending and not self.place.backwards:
             low, high = high, low
         values[":low"] = f"{stem}{{{low}}}" if low else stem
         values[":high"] = f"{stem}{{{high}}}" if high else f"{stem}…"

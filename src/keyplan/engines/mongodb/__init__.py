@@ -28,7 +28,7 @@ KINDS = {
         measures=("count", "sum", "min", "max"),
     ),
     # A collection that rows of one entity share with their children, documents of their own behind their parent's.
-    "shared": Kind("shared", embeds=True, families=True),
+    "shared": Kind("shared", embeds=True, families=True, first_along=True),
     # Measures of the entries of a packed document, in fields beside them.
     "totals": Kind(
         "totals", kept_by_engine=True, totals=True, partitioned=False, measures=("count", "sum", "min", "max")

@@ -7,13 +7,14 @@ first children are wanted in that order, a find brings as many and the parent, a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from keyplan.engines.base import Answer, Ask, Reader, Reply, Row, Span
 from keyplan.engines.mongodb.layout import ID_INDEX, OF, Place
 from keyplan.engines.mongodb.operations import Find, Found, More
 from keyplan.engines.mongodb.values import ID, TOP, Document, rows_decoder, tuple_encoder
 from keyplan.errors import UnsupportedError
+from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
 from keyplan.plan.children import first_of
 from keyplan.plan.steps import Search
@@ -23,6 +24,8 @@ from keyplan.plan.steps import Search
 class FamilyAsk(Ask):
     """A find for one row and its children, which may come in chunks."""
 
+    find: Find
+    """The find that it began with."""
     before: list[Document] = field(default_factory=list)
     """What the chunks before brought."""
 
@@ -42,6 +45,7 @@ class FamilyReader(Reader):
         self._values = tuple_encoder(place.key)
         self._rows = rows_decoder(place.where, [place.slots[path] for path in search.takes], {})
         self._children = rows_decoder(child.where, tuple(child.slots.values()), {})
+        self._expires = EXPIRES in child.slots
         self._sort = [(ID, -1 if child.backwards else 1)]
         embed = place.view.embed_at(child.at)
         assert embed is not None
@@ -49,7 +53,8 @@ class FamilyReader(Reader):
         self._limit = 0 if most is None else most + 1
 
     def ask(self, spans: Sequence[Span], limit: int | None, *, strong: int) -> list[Ask]:
-        return [FamilyAsk(self._find(span, strong), (number,)) for number, span in enumerate(spans)]
+        finds = [self._find(span, strong) for span in spans]
+        return [FamilyAsk(find, (number,), find) for number, find in enumerate(finds)]
 
     def _find(self, span: Span, strong: int) -> Find:
         fixed = (*span.partition, *span.prefix)
@@ -65,10 +70,18 @@ class FamilyReader(Reader):
         assert isinstance(ask, FamilyAsk)
         documents = [*ask.before, *reply.documents] if ask.before else reply.documents
         if reply.cursor is not None:
-            return Answer(([],), FamilyAsk(More(reply.cursor), ask.spans, documents))
+            return Answer(([],), FamilyAsk(More(reply.cursor), ask.spans, ask.find, documents))
         tag = self._place.tag
         if not documents or documents[0][ID][OF] != tag:
             return Answer(([],))  # children may be there without their parent
         (row,) = self._rows(documents[:1])
         children: list[Row] = self._children(documents[1:])
-        return Answer(([{**row, self._role: children}],))
+        return Answer(([{**row, self._role: children}],), self._more(ask, len(documents)))
+
+    def _more(self, ask: FamilyAsk, many: int) -> FamilyAsk | None:
+        """The find for twice as many children, where some of those that came may have expired."""
+        limit = ask.find.limit
+        if not self._expires or not limit or many < limit:
+            return None
+        wider = replace(ask.find, limit=2 * limit - 1)
+        return FamilyAsk(wider, ask.spans, wider)

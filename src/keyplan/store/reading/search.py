@@ -17,7 +17,7 @@ from keyplan.errors import DesignError
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
 from keyplan.model.pattern import Order, Outer
-from keyplan.plan.children import is_kept_order
+from keyplan.plan.children import first_along, is_kept_order
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Search
 from keyplan.plan.view import View
@@ -80,6 +80,9 @@ class SearchNode:
         self.drops = self.filter is not None or self.alive is not None
         # Through an index, children come along with the entries that it is over.
         keeper = design.views[view.base] if view.base and search.along else view
+        self.topped = _topped(model, kinds, view, search)
+        """The role of which only the first children come along though they may have expired, and how many there are to
+        be."""
         self.families = list(_families(model, self.entity, keeper, search))
         """Embedded children that are wanted in another order than the one they are kept in, or not all of them."""
         repeated = any(part.cut in ("each", "words") for part in key.parts[len(self.spans.fixed) :])
@@ -308,24 +311,39 @@ class SearchNode:
                 if isinstance(reply, Exception):
                     raise reply
                 answer = reader.answer(ask, reply)
+                lacking = False
                 for index, rows in zip(ask.spans, answer.rows, strict=True):
                     if not rows:
                         continue
                     read += len(rows)
                     number = numbers[index]
                     keep = keeps[number]
-                    if size is not None and self.drops:  # before `keep`, which clears copies of rows that have expired
+                    # Before `keep`, which clears copies of rows that have expired.
+                    position = position_of(self.order, rows[-1]) if size is not None and self.drops else None
+                    kept = rows if keep is None else [row for row in rows if keep(row)]
+                    lacking = answer.more is not None and self.lacks_children(kept)
+                    if lacking:
+                        continue  # they come again
+                    if position is not None:
                         count = last[number][0] if number in last else 0
-                        last[number] = (count + len(rows), position_of(self.order, rows[-1]))
-                    found[number] += rows if keep is None else [row for row in rows if keep(row)]
-                if answer.more is not None and (
-                    limit is None or any(len(found[numbers[index]]) < limit for index in answer.more.spans)
-                ):
+                        last[number] = (count + len(rows), position)
+                    found[number] += kept
+                if answer.more is None:
+                    continue
+                goes_on = limit is None or any(len(found[numbers[index]]) < limit for index in answer.more.spans)
+                if lacking if self.topped is not None and any(answer.rows) else goes_on:
                     more.append(answer.more)
             if call.trace is not None:
                 call.trace.append({"op": self.op, "view": self.search.view, "requests": len(asks), "rows": read})
             asks = more
         return last
+
+    def lacks_children(self, rows: Sequence[Row]) -> bool:
+        """Whether rows came with fewer children than are wanted, because some have expired."""
+        if self.topped is None:
+            return False
+        role, most = self.topped
+        return any(len(row[role]) < most for row in rows)
 
 
 @dataclass
@@ -363,6 +381,15 @@ def distinct(rows: list[Row], key: Sequence[str]) -> list[Row]:
     for row in rows:
         seen.setdefault(tuple(row[column] for column in key), row)
     return list(seen.values())
+
+
+def _topped(model: Model, kinds: Mapping[str, Kind], view: View, search: Search) -> tuple[str, int] | None:
+    most = first_along(model, view, search.along) if kinds[view.kind].first_along else None
+    if most is None:
+        return None
+    (role,) = search.along
+    child = model.entities[model.entities[view.entity].roles[role].entity]
+    return (role, most) if child.ttl is not None else None
 
 
 def _families(
