@@ -359,6 +359,64 @@ def test_children_that_are_read_by_themselves_are_explained_with_their_limit() -
     assert [text for text in ('"Limit": 7', '"ScanIndexForward": false') if text not in query] == []
 
 
+GAMES = """
+entities:
+  Game: { count: 5M, fields: { game_id: "int, key", map: "string(16), distinct 10", people: "int, default 0" } }
+  Seat:
+    count: 250M
+    key: [game, user]
+    fields: { game: "Game, as seats, max 50", user: "int, distinct 1M", joined: int, place: "int, default 0" }
+patterns:
+  game: { find: Game, where: game_id = :game_id, with: [seats], rate: 50/s }
+  seats: { find: Seat, where: game = :game_id, with: [game.map], page: 2, rate: 20/s }
+  games_of_user: { find: Seat, where: user = :user, order: joined desc, page: 20, with: [game.map], rate: 100/s }
+writes:
+  begin: { create: Game, rate: 1/s }
+  remap: { update: Game, set: [map], where: game_id = :game_id, rate: 1/day }
+  end: { delete: Game, where: game_id = :game_id, rate: 1/day }
+  count: { update: Game, add: [people], where: game_id = :game_id, rate: 1/s }
+  sit: { create: Seat, rate: 1/s }
+  move: { update: Seat, set: [place], where: game = :game_id and user = :user, rate: 500/s }
+  leave: { delete: Seat, where: game = :game_id and user = :user, rate: 1/s }
+transactions:
+  join: [sit, count]
+targets: { dynamodb: { billing: on_demand } }
+"""
+
+
+def test_seats_copy_what_is_wanted_of_them_alone_beside_their_game(dynoxide: Server) -> None:
+    """A value of the very row that they lie beside, which may come, change and go."""
+    model = parsed(GAMES)
+    design = designed(model, "dynamodb")
+    (seats,) = home_of(design, "Game").embeds
+    assert design.homes["Seat"] == (design.homes["Game"][0], ("seats",))
+    assert "game.map" in seats.holds
+    assert design.plans["game"].figures.requests == 1
+    draw = random.Random(11)
+    reads = [("game", {"game_id": number}) for number in range(4)] + [("seats", {"game_id": n}) for n in range(4)]
+    reads += [("games_of_user", {"user": user}) for user in range(3)]
+    with opened(model, url_of(dynoxide.url), [("Game", {"game_id": 1, "map": "m", "people": 0})], design) as pair:
+        for number in range(80):
+            game, user = {"game_id": draw.randrange(4)}, {"user": draw.randrange(3)}
+            sit = {"game": game["game_id"], **user, "joined": draw.randrange(5), "place": 0}
+            able: dict[str, dict[str, Any]] = {
+                "begin": {**game, "map": draw.choice("xyz"), "people": 0},
+                "remap": {**game, "map": draw.choice("xyz")},
+                "end": game,
+                "sit": sit,
+                "move": {**game, **user, "place": draw.randrange(5)},
+                "leave": {**game, **user},
+                "join": {"sit": sit, "count": {**game, "people": 1}},
+            }
+            name = draw.choice([*able, "begin", "sit", "join"])
+            with contextlib.suppress(ConflictError):
+                pair.same(name, **able[name])
+            pair.agrees(reads)
+            if number % 20 == 0:
+                pair.verified()
+        pair.verified()
+
+
 # generated programs
 
 EXAMPLES = max(10, int(os.environ.get("KEYPLAN_PROGRAMS", "300")) // 10)

@@ -16,6 +16,9 @@ from keyplan.plan.view import Embed, Part, View
 Copyable = Callable[[str, str], bool]
 """Whether rows of an entity can repeat what a path leads to."""
 
+INSIDE = ("", "wanted", "theirs")
+"""What children under their parent copy: nothing, what is wanted of them there, and also what is wanted of them alone
+where their parent is known. Inside one value there is none of the last: it would be written with every child."""
 MOST_ORDERS = 6
 """Combinations of orders that the children of several roles are tried in."""
 
@@ -56,15 +59,13 @@ def embedding_homes(
             computed = {text for text in copies if text in here.columns}
             held = dict.fromkeys(map(frozenset, (set(), computed, copies, every)))
             for sorts in _together(orders, directions):
-                for copied, inside in product(held, (False, True)):
-                    embeds = tuple(
-                        map(partial(_embed, model, entity, needs, copyable if inside else None), roles, sorts)
-                    )
+                for copied, inside in product(held, INSIDE[:2] if kind.one_value else INSIDE):
+                    embeds = tuple(map(partial(_embed, model, entity, per_entity, copyable, inside), roles, sorts))
                     holds = held_paths(model, entity, {*here.stored, *copied})
                     partition, sort = (parts, ()) if kind.partitioned else ((), parts)
                     variants = [embeds]
                     if kind.subsets:
-                        variants += first_children(model, entity, embeds, asked, needs, copyable, inside)
+                        variants += first_children(model, entity, embeds, asked, needs, copyable, bool(inside))
                     for variant in variants:
                         yield View("", entity, kind.name, partition, sort, holds, variant)
 
@@ -125,17 +126,26 @@ def _always_there(model: Model, entity: str, path: Path) -> bool:
 
 
 def _embed(
-    model: Model, entity: str, needs: list[Need], copyable: Copyable | None, name: str, sort: tuple[Part, ...]
+    model: Model,
+    entity: str,
+    per_entity: Mapping[str, list[Need]],
+    copyable: Copyable,
+    inside: str,
+    name: str,
+    sort: tuple[Part, ...],
 ) -> Embed:
     """The children under their parent, with copies of what can be copied, if any is to be."""
     role = model.entities[entity].roles[name]
     child = model.entities[role.entity]
-    copies: set[str] = set()
-    for need in needs:
+    asked: set[str] = set()
+    for need in per_entity[entity] if inside else ():
         for tree in need.trees:
-            if tree.role == name and copyable is not None:
-                asked, _ = select_paths(model, role.entity, tree.select)
-                # What is computed of grandchildren is not kept inside: their writes would have to find it there.
-                given = {text for text in asked if text not in child.columns or not child.columns[text].computed}
-                copies |= {text for text in given if copyable(role.entity, text)}
+            if tree.role == name:
+                asked |= set(select_paths(model, role.entity, tree.select)[0])
+    for need in per_entity[role.entity] if inside == "theirs" else ():
+        if _fixes_key(role.columns, need):
+            asked |= set(need.wants)
+    # What is computed of grandchildren is not kept inside: their writes would have to find it there.
+    given = {text for text in asked if text not in child.columns or not child.columns[text].computed}
+    copies = {text for text in given if copyable(role.entity, text)}
     return Embed(name, role.entity, sort, held_paths(model, role.entity, set(child.stored) | copies))
