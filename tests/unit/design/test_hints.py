@@ -102,6 +102,32 @@ def test_counters_that_may_follow_are_not_kept_away_by_a_large_write() -> None:
     assert [one.severity for one in refused.findings if one.path == "writes.pack"] == ["warning"]
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        'repaint: { update: Thing, set: [colour], where: "shop = :shop", rows: 90, rate: 1/day }',
+        'move: { update: Shop, set: [city], where: "id = :id", rate: 1/day }',
+    ],
+)
+def test_rows_that_follow_or_are_changed_one_by_one_do_not_keep_counters_away(write: str) -> None:
+    """What they come to together is not one request."""
+    entities = """
+Shop: { count: 10k, fields: { id: "string(6), key", city: "string(6), distinct 100" } }
+Thing: { count: 1M, fields: { id: "string(8), key", shop: "Shop, as things", colour: "string(6), distinct 2000" } }
+"""
+    patterns = """
+things: { find: Thing, where: "shop = :shop", page: 20, rate: 1/s }
+colours: { count: Thing, where: "colour = :colour", rate: 1k/s }
+cities: { count: Thing, where: "shop.city = :city", rate: 1k/s }
+"""
+    made = model_of(entities, patterns, f"add: {{ create: Thing, rate: 1/s }}\n{write}")
+    built = build_problem(made, get_engine("dynamodb"))
+    found = solve(built.problem)
+    assert found is not None
+    counters = [view for name in found.chosen if (view := built.problem.views[name]).measures]
+    assert sorted(str(view.parts[0]) for view in counters) == ["colour", "shop.city"]
+
+
 @pytest.mark.parametrize("engine", BUILTIN)
 def test_a_range_that_cannot_be_served_would_be_in_that_form(engine: str) -> None:
     whole = design(takings("day(at) >= ago('30d')"), get_engine(engine)).plans["p"].figures.p99_ms

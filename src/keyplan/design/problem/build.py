@@ -276,8 +276,10 @@ def _together(
         least = sum(min((weights.get(name, 0.0) for name in names), default=0.0) for _, names in required)
         if least > costs.atomic_entries or inf in weights.values():
             continue
-        usual = {name: sum(part.entries for part in some) for name, some in parts.items()}
-        counts = any(usual[name] for name in late & usual.keys())
+        # Rows that follow, or are changed one by one, are not in this request.
+        usual = {name: sum(min(part.entries, part.most) for part in some) for name, some in parts.items()}
+        usual = {name: weight for name, weight in usual.items() if weight}
+        counts = not late.isdisjoint(usual)
         if counts:
             rows.append(LinearRow(usual, high=float(costs.atomic_entries)))
         rows.append(LinearRow(weights, high=float(costs.atomic_entries - counts)))
