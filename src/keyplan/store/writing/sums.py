@@ -51,10 +51,10 @@ class Sums:
     def __init__(self, intents: Intents) -> None:
         self.intents = intents
         self.model = intents.model
-        groups = intents.mutator.groups
-        self.views = {
-            place.view.name: place.view for place in groups.named.values() if may_come_late(self.model, place.view)
-        }
+        self.views = {name: place.view for name, place in intents.mutator.groups.named.items()}
+        self.late = {name for name, view in self.views.items() if may_come_late(self.model, view)}
+        """Those that may be left out. Of the others, too, something may be owed: a model that came later reads them
+        strongly."""
 
     def left_out(self, batch: Batch, label: str) -> tuple[Batch, Edit] | None:
         """The batch without its sums, and the intent to be written along; None if there are none."""
@@ -70,7 +70,7 @@ class Sums:
         return replace(batch, edits=edits, homes=homes), intent
 
     def can_wait(self, edit: Edit) -> bool:
-        return edit.do == "add" and edit.view in self.views and not edit.tests and not edit.values
+        return edit.do == "add" and edit.view in self.late and not edit.tests and not edit.values
 
     def pay_all(self) -> Proc[None]:
         """Adds what is owed, by ourselves or by others who were cut off: nobody else would come upon that."""
@@ -148,9 +148,9 @@ class Sums:
 
     def told(self, view: View) -> str:
         """What a view sums up, whatever it is called."""
-        parts = [str(part) for part in view.parts]
+        parts = [[str(part) for part in some] for some in (view.partition, view.sort)]
         measures = [measure.name for measure in view.measures]
-        return json.dumps([view.entity, parts, [str(one) for one in view.where], measures], ensure_ascii=True)
+        return json.dumps([view.entity, *parts, [str(one) for one in view.where], measures], ensure_ascii=True)
 
     def key_text(self, edit: Edit) -> list[Any]:
         view = self.views[edit.view]

@@ -249,11 +249,13 @@ class Writer:
             except ConflictError as error:
                 if not lost:
                     raise
+                yield from self.intents.finish_all(now)
                 if all(isinstance(job, Put) and job.new.is_new for job in jobs):  # nobody else has such keys
-                    yield from self.intents.finish_all(now)
                     return {(job.entity.name, job.key): job.new.values for job in jobs if isinstance(job, Put)}
                 raise UncertainError(f"{error}; the reply to this write was lost, it may have done so") from None
             if not changes:
+                if lost:  # as below: it was done
+                    yield from self.intents.finish_all(now)
                 return {}
             try:
                 batch = yield from self.mutator.batch([*cleared, *changes], now, seen=seen)
@@ -326,6 +328,8 @@ class Writer:
                 if is_late:
                     yield from self.afterwards.look_again(batch, now)
                     yield from self.afterwards.notice(batch, now)
+                if lost:  # what an attempt whose reply was lost may have left
+                    yield from self.intents.finish_all(now)
                 return rows
             if isinstance(reply, UncertainError):
                 if attempt >= UNCERTAIN_ATTEMPTS or not all(job.repeatable for job in jobs):
@@ -350,8 +354,8 @@ class Writer:
             change = batch.changes[batch.edits[number].row] if number < len(batch.edits) else batch.changes[0]
             in_group = number < len(batch.edits) and self.mutator.groups.has(batch.edits[number])
             if lost and change.old is None and not in_group:
+                yield from self.intents.finish_all(now)
                 if change.is_new:
-                    yield from self.intents.finish_all(now)
                     return {(one.entity, one.key): one.new for one in changes}
                 raise UncertainError(
                     f"{change.label}: the reply was lost, and the row is there now; it may or may not be this one"
