@@ -14,6 +14,7 @@ from keyplan.errors import ConflictError, UncertainError
 from keyplan.model.load import parse_model
 from keyplan.model.pattern import Condition, Literal, Path, Term
 from keyplan.plan.design import Design
+from keyplan.plan.edits import Edit
 from keyplan.plan.view import COUNT, Measure, Part, View
 from keyplan.store.pump import run
 from keyplan.store.store import Store
@@ -116,6 +117,16 @@ def test_every_kind_of_group_is_told_and_read_back() -> None:
         assert not owed(store)
         found = store.verify()
         assert found.ok, (seed, found.problems)
+
+
+def test_a_view_is_told_once_however_many_groups_it_has() -> None:
+    """Else the intent of a large call would be many times as long as what it says, and is written with each chunk."""
+    store = notes()
+    sums = store._core.writer.intents.sums
+    edits = [Edit("by tag", "add", (f"t{number}",), adds={COUNT: 1}) for number in range(1000)]
+    made = sums.owed("sums x", "add", edits)
+    assert len(made.text) < 30 * len(edits)
+    assert sums.read("sums x", made.text) == made
 
 
 class Lost:

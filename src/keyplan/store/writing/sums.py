@@ -128,18 +128,21 @@ class Sums:
         return next((one for one in left if isinstance(one, Owed) and one.name == name), None)
 
     def owed(self, name: str, label: str, sums: Sequence[Edit]) -> Owed:
-        listed = [[self.told(self.views[edit.view]), self.key_text(edit), amounts_text(edit.adds)] for edit in sums]
-        text = json.dumps({"sums": listed, "label": label}, separators=(",", ":"))
+        views = list(dict.fromkeys(edit.view for edit in sums))
+        listed = [[views.index(edit.view), self.key_text(edit), amounts_text(edit.adds)] for edit in sums]
+        told = [self.told(self.views[view]) for view in views]  # once, since all of it is written again with each chunk
+        text = json.dumps({"views": told, "sums": listed, "label": label}, separators=(",", ":"))
         return Owed(name, label, tuple(sums), text)
 
     def read(self, name: str, text: str) -> Owed:
         """What an intent says of the views that there still are: whoever takes one away, or fills another in its place,
         does that from the rows."""
         data = json.loads(text)
-        views = {self.told(view): view for view in self.views.values()}
+        known = {self.told(view): view for view in self.views.values()}
+        views = [known.get(told) for told in data["views"]]
         sums = []
-        for told, key, adds in data["sums"]:
-            view = views.get(told)
+        for number, key, adds in data["sums"]:
+            view = views[number]
             if view is not None:
                 types = [part_type(self.model, view.entity, part) for part in view.parts]
                 values = tuple(from_json(type, value) for type, value in zip(types, key, strict=True))
