@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 import keyplan
+from keyplan.errors import UncertainError
 from keyplan.model.load import parse_model
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
+from keyplan.store.pump import run
 from keyplan.store.store import Store
 from tests.conftest import Lend
 from tests.engines.harness import Harness
+from tests.faults.faulty import Fault, FaultyPort, dropped, lost, throttled
 from tests.faults.test_intents import cut_off
 
 MODEL = """
@@ -116,6 +119,43 @@ def test_whoever_is_cut_off(store: Store, end: str) -> None:
         check(store, boxes)
         rounds += 1
     assert rounds > 0
+
+
+@pytest.mark.parametrize("fault", [lost, dropped, throttled])
+def test_whichever_reply_does_not_come(store: Store, fault: Fault) -> None:
+    """Every sum is added once, by the call that says that it is done."""
+    port = FaultyPort(store)
+    calls: dict[str, dict[str, Any]] = {
+        "pack": {"label": "x", "things": THINGS},
+        "repack": {"label": "y", "things": [{**thing, "shop": "s1"} for thing in THINGS]},
+        "drop": {},
+    }
+    for number in range(20):
+        left = 0
+        for name, arguments in calls.items():
+            port.writes = [*([_sent] * number), fault]
+            try:
+                getattr(store, name)(id="b", **arguments)
+                assert not pending(store)
+            except UncertainError:  # of a key that was given, and of a cascade in several requests
+                assert name != "repack"
+                assert fault is not throttled
+            left += len(port.writes)
+            port.writes = []
+            assert store.verify().ok
+        store.drop(id="b")
+        check(store, 0)
+        if left >= len(calls):
+            return
+    raise AssertionError("it never ends")
+
+
+def _sent(send: Any) -> Any:
+    return send()
+
+
+def pending(store: Store) -> list[Any]:
+    return run(store._core.writer.intents.pending(), store._port)
 
 
 def test_a_changed_design_counts_what_was_owed(harness: Harness) -> None:
