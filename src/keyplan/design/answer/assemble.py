@@ -9,8 +9,9 @@ from keyplan.design.answer.describe import plan_steps, write_steps
 from keyplan.design.answer.figures import add_units, call_figures, one_after_other
 from keyplan.design.answer.names import view_names
 from keyplan.design.answer.nodes import Nodes
+from keyplan.design.candidates.carrying import Base, carrying_bases
 from keyplan.design.candidates.facts import marks_of
-from keyplan.design.candidates.local import Base, bases_of, needs_base
+from keyplan.design.candidates.local import bases_of, needs_base
 from keyplan.design.candidates.required import homes_inside, is_home
 from keyplan.design.findings.contradictions import contradictions
 from keyplan.design.findings.crowded import crowded_rows
@@ -157,7 +158,9 @@ class Assembly:
                 able = bases_of(self.model, kinds, view, self.chosen.values())
                 bases[name] = home if home in able else able[0]
             elif kinds[view.kind].kept_by_engine:
-                bases[name] = self._document(view.entity) or home
+                able = carrying_bases(self.model, kinds, view, self.chosen.values())
+                usual = [base for base in (self._document(view.entity), home) if base is not None]
+                bases[name] = next((base for base in (*usual, *able) if base in able), usual[0])
         return bases
 
     def _document(self, entity: str) -> Base | None:

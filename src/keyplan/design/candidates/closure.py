@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from keyplan.design.candidates.carrying import carrying_homes
 from keyplan.design.candidates.contents import Contents, expiry
 from keyplan.design.candidates.counters import counters, finer, shared
 from keyplan.design.candidates.embedding import embedding_homes
@@ -25,10 +26,14 @@ from keyplan.plan.view import Part, View
 class Candidates:
     """Collects the candidate views of one model on one engine."""
 
-    def __init__(self, model: Model, statistics: Statistics, kinds: Mapping[str, Kind]) -> None:
+    def __init__(
+        self, model: Model, statistics: Statistics, kinds: Mapping[str, Kind], *, carries: bool = False
+    ) -> None:
         self.model = model
         self.statistics = statistics
         self.kinds = kinds
+        self.carries = carries
+        """What indexes copy, homes carry."""
         self.views: dict[tuple[object, ...], View] = {}
         self._copyable = remembered(self._is_copyable)
         self._embeddable = remembered(self._is_embeddable)
@@ -57,6 +62,9 @@ class Candidates:
             kept = [view for need in (*wants, *by_window) for view in counters(self.model, self.own, need)]
             kept += shared(kept)
             for view in (*kept, *finer(kept)):
+                self._add(view)
+        if self.carries:
+            for view in carrying_homes(self.model, self.kinds, self.views.values(), self._embeddable):
                 self._add(view)
         return list(self.views.values())
 

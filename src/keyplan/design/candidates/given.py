@@ -7,9 +7,10 @@ longer has cannot be kept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 
+from keyplan.design.candidates.carrying import copied_by_index
 from keyplan.design.candidates.forms import Forms
 from keyplan.design.candidates.lost import exists, may_be_held, why_lost
 from keyplan.design.needs.computed import MOST_WRITERS, computed_behind, computed_of, is_followable, is_holdable
@@ -44,17 +45,15 @@ def carried_over(
 ) -> tuple[dict[str, tuple[View, ...]], dict[str, str]]:
     """The locked views as they would be under this model, by name, and why the others cannot be kept.
 
-    A view that carries copies for engine-kept views over it, or what is computed for others, has two forms: without
-    them, and as it is. Nobody knows which of them the program had chosen, whose plans for writes may need the second.
+    A view that carries values for others has two forms: without those that nothing takes from it, and as it is. Nobody
+    knows which of them the program had chosen, whose plans for writes may need the second.
     """
+    reasons = {name: why_lost(model, kinds, view) for name, view in locked.views.items()}
+    lost = {name: reason for name, reason in reasons.items() if reason}
     views: dict[str, tuple[View, ...]] = {}
-    lost: dict[str, str] = {}
     for name, view in locked.views.items():
-        reason = why_lost(model, kinds, view)
-        if reason:
-            lost[name] = reason
-        else:
-            forms = (_unburdened(model, locked, view), view)
+        if name not in lost:
+            forms = (_unburdened(model, kinds, locked, view, lost), view)
             views[name] = tuple(dict.fromkeys(_today(model, locked, form) for form in forms))
     return views, lost
 
@@ -87,9 +86,9 @@ def _is_busy(forms: Forms, view: View) -> str:
     return ""
 
 
-def _unburdened(model: Model, locked: Design, view: View) -> View:
-    """The view without the copies that it carries for engine-kept views over it alone, and what is computed for others:
-    no plan takes them from it."""
+def _unburdened(model: Model, kinds: Mapping[str, Kind], locked: Design, view: View, lost: Container[str]) -> View:
+    """The view without what it carries for groups and what is computed for others, and without what it carried for
+    engine-kept views over it that are lost: no plan takes them from it."""
     over = [other for other in locked.views.values() if other.base == view.name]
     over += [other for other in locked.views.values() if _computes_for(model, locked, view, other)]
     over += [other for other in locked.views.values() if other.measures and locked.homes[other.entity][0] == view.name]
@@ -104,6 +103,9 @@ def _unburdened(model: Model, locked: Design, view: View) -> View:
         burden |= {text for other in over for text in _kept_for(model, entity, other)}
         computed = {name for name, column in model.entities[entity].columns.items() if column.computed is not None}
         burden &= {*_copies(holds), *computed}
+        kept = (other for other in over if other.base == view.name and other.entity == entity)
+        for other in kept:
+            burden -= copied_by_index(model, kinds, _left_of(model, other)) if other.name not in lost else set()
         burden -= _taken(model, locked, view.name, at) if burden else set()
         return tuple(path for path in holds if path not in burden)
 

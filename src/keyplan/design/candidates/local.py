@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from keyplan.design.candidates.carrying import Base, carrying_bases
 from keyplan.design.candidates.match import child_view
 from keyplan.design.candidates.required import homes_inside, is_home
 from keyplan.design.candidates.totals import kept_with
@@ -18,19 +19,19 @@ from keyplan.engines.work import LinearRow
 from keyplan.model.model import Model, path_of
 from keyplan.plan.view import Embed, Part, View
 
-Base = tuple[str, tuple[str, ...]]
-"""A view, and the roles that lead to an embed inside it."""
-
 
 def bases_of(model: Model, kinds: Mapping[str, Kind], local: View, views: Iterable[View]) -> list[Base]:
-    """The homes over whose entries a local view can be kept, whole rows under the same partition; and the embeds over
+    """The homes over whose entries a local view can be kept, whole rows under the same partition
+    that carry what it copies; and the embeds over
     whose rows one inside can be kept, in the order that its key ends with; and what totals can be kept with."""
     if kinds[local.kind].inside:
         return list(_embeds(model, kinds, local, views))
     if kinds[local.kind].totals:
         return [(name, ()) for name in kept_with(model, local, views)]
-    same = (base for base, partition in _homes(model, kinds, local.entity, views) if partition == local.partition)
-    return list(same)
+    able = list(views)
+    carrying = carrying_bases(model, kinds, local, able)
+    same = (base for base, partition in _homes(model, kinds, local.entity, able) if partition == local.partition)
+    return [base for base in same if base in carrying]
 
 
 def _embeds(model: Model, kinds: Mapping[str, Kind], inside: View, views: Iterable[View]) -> Iterator[Base]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import inf, log10
 from types import MappingProxyType
 
+from keyplan.design.candidates.carrying import carried_rows
 from keyplan.design.candidates.closure import Candidates
 from keyplan.design.candidates.facts import Facts
 from keyplan.design.candidates.forms import Forms
@@ -149,7 +150,8 @@ def build_problem(
     else:
         subsets = any(kind.subsets for kind in engine.kinds.values())
         needs = list(dict.fromkeys(all_needs(model, statistics, subsets=subsets)))
-        candidates, wanted = Candidates(model, statistics, engine.kinds).collect(needs), most_wanted(needs)
+        candidates = Candidates(model, statistics, engine.kinds, carries=costs.carries).collect(needs)
+        wanted = most_wanted(needs)
     forms = Forms(model, facts, engine.kinds, costs, wanted)
     refused: dict[str, str] = {}
     views, view_facts = fitted_views(model, statistics, forms, candidates, without, refused)
@@ -210,9 +212,10 @@ def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None 
     apart: list[LinearRow] = []
     if not ground.crowded:
         apart += apart_rows(ground.forms, views, ground.facts, set(ground.given_names))
+    bases = [*base_rows(model, kinds, views), *(carried_rows(model, kinds, views) if costs.carries else ())]
     couplings = Couplings(
         {**at_least_worth(own, least), **copies.variables},
-        (*own.rows, *copies.rows, *base_rows(model, kinds, views), *doubled_rows(model, kinds, views), *apart),
+        (*own.rows, *copies.rows, *bases, *doubled_rows(model, kinds, views), *apart),
     )
     problem = Problem(
         views,
@@ -462,7 +465,6 @@ def _carried(
 
 
 def _holds(model: Model, kinds: Mapping[str, Kind], view: View, carry: Carry) -> bool:
-    if view.entity == carry.entity and is_home(model, kinds, view) and carry.paths <= set(view.holds):
-        return not carry.exact or is_exact(model, kinds, view)
-    inside = (embed for embed in view.embeds if embed.entity == carry.entity)
-    return any(carry.paths <= set(embed.holds) for embed in inside) and not carry.exact
+    if view.entity != carry.entity or not carry.paths <= set(view.holds):
+        return False
+    return is_home(model, kinds, view) and is_exact(model, kinds, view)

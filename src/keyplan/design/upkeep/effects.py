@@ -22,14 +22,12 @@ class Demand:
 
 @dataclass(frozen=True)
 class Carry:
-    """Values that the home of a view's entity has along for it: a write that changes them changes rows there, unless
-    the home holds them anyway."""
+    """Computed values that the home of an entity has along for a view: a write that changes them changes rows there,
+    unless a home under exactly the entity's key holds them anyway."""
 
     entity: str
     label: str
     paths: frozenset[str]
-    exact: bool
-    """Only a home under exactly the entity's key has them."""
     work: TouchWork
     cost: Cost
     """Of the patches in the home, together with other rows."""

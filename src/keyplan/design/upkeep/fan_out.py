@@ -37,7 +37,8 @@ class FanOut(Keeping):
             if found is None:
                 continue
             demands, rows, between = found
-            yield from self._passed(view, facts, between)
+            follows = self._follows_home(kind)
+            yield from self._passed(view, facts, between) if not follows else ()
             keyed = {part.path for part in view.parts}
             prefix = ".".join(chain) + "."
             moved = any(prefix + column in keyed for column in changed)
@@ -57,16 +58,11 @@ class FanOut(Keeping):
             own = 0.0 if kind.kept_by_engine else touched
             most = self._most_followers(effect, view.entity, chain) * (2 if work.moves else 1)
             most *= 1.0 if view.measures else expected_entries(self.model, view)
+            most = 0.0 if follows else most
             cost = self.costs.touch(work) if touched else Cost()
-            yield from self._noted(effect, view, facts)
+            yield from self._noted(effect, view, facts) if not follows else ()
             looks = self._looks(view, effect)
             yield Upkeep(work, cost, own, demands=tuple(demands), most_following=most, looks=looks)
-            if kind.kept_by_engine and self.costs.carries and rows:
-                # What an index has of other rows is in the items that it is an index of, and changed there.
-                paths = frozenset(f"{prefix}{column}" for column in changed)
-                label = f"{view.entity}.{prefix}{'+'.join(sorted(changed))}"
-                carried = self._carried_along(view.entity, label, paths, rows, exact=False)
-                yield Upkeep(TouchWork(view, facts), Cost(), rows, carries=(carried,))
         for at, embed in view.nested():
             yield from self._embedded_fan_out(write, effect, view, facts, at, embed)
 

@@ -60,6 +60,10 @@ class Keeping:
         self._dependents = cache(partial(dependents, model))
         self._sizes: dict[tuple[View, tuple[str, ...]], float] = {}
 
+    def _follows_home(self, kind: Kind) -> bool:
+        """Whether a view has its copies from the home of its rows, which carries them and pays for what they take."""
+        return kind.kept_by_engine and self.costs.carries
+
     def _size(self, view: View, facts: ViewFacts, at: tuple[str, ...] = ()) -> float:
         """The average bytes of an entry, or of one embedded in it."""
         if (view, at) not in self._sizes:
@@ -140,14 +144,14 @@ class Keeping:
         """How often rows that have begun to copy meanwhile are looked for as part of the write that changes a row."""
         return effect.times if self.costs.goes_on and not self.kinds[view.kind].kept_by_engine else 0.0
 
-    def _carried_along(self, entity: str, label: str, paths: frozenset[str], rows: float, *, exact: bool) -> Carry:
+    def _carried_along(self, entity: str, label: str, paths: frozenset[str], rows: float) -> Carry:
         """Rows of an entity changed in their home, for what a view has of them."""
         home, facts, size = self._home(entity)
         work = TouchWork(home, facts, patches=rows, entry_bytes=size)
         cost = self.costs.touch(work)
         if self.costs.transactional:
             cost = total((cost, self.costs.premium(work, cost)))
-        return Carry(entity, label, paths, exact, work, cost)
+        return Carry(entity, label, paths, work, cost)
 
     def _may_change(self, need: Need) -> bool:
         """Whether some write changes, in a row that is there, what is copied from it."""

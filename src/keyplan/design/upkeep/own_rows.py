@@ -35,7 +35,8 @@ class OwnRows(Keeping):
             change = self._counted(effect, seen) if seen.measures else self._changed(write, effect, seen, kind)
         # An entry of ours that comes anew has all its copies read, whatever it was that moved it.
         anew = not kind.kept_by_engine and bool(change.moves or change.puts)
-        demands = self._copies(write, effect, seen, anew) if change.copies and not kind.inside else []
+        reads = change.copies and not kind.inside and not self._follows_home(kind)
+        demands = self._copies(write, effect, seen, anew) if reads else []
         embed = view.embed_at(at)
         read = Cost()
         if embed is not None and embed.limit is not None:

@@ -147,7 +147,7 @@ class Recomputed(Keeping):
     ) -> Upkeep:
         """The rows of an entity that have computed values along for a view, changed in their home."""
         label = f"{entity}: {', '.join(sorted(made.columns))}"
-        carried = self._carried_along(entity, label, made.columns, made.rows, exact=True)
+        carried = self._carried_along(entity, label, made.columns, made.rows)
         demands = self._read_for(write, effect, entity, name, made)
         most = made.parents * effect.most
         return Upkeep(TouchWork(view, facts), Cost(), made.rows, most, demands, carries=(carried,))

@@ -79,10 +79,6 @@ class DynamoDBCosts(CostModel):
 
     def touch(self, work: TouchWork) -> Cost:
         units = _write_units(work)
-        if work.view.kind in INDEXES:
-            # Copies that an index projects are carried by the base item as well.
-            copies = sum(size for path, size in work.facts.value_bytes.items() if "." in path)
-            units += copies / LIMITS.write_unit_bytes * (work.puts + work.moves)
         cost = Cost(units * PRICES.on_demand_per_write_unit, {"write units": units}, self.latencies.put_ms)
         if not work.view.extended or not work.adds:
             return cost
