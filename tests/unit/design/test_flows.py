@@ -97,6 +97,47 @@ def test_what_updates_give_is_not_there_at_first(share: str, rate: str, placed: 
     assert sum(touch.puts for touch in found.writes["place"].touches) == pytest.approx(1 + placed, rel=0.01)
 
 
+OPEN = """
+keyplan: 1
+name: open
+entities:
+  Level: {{ count: 100, fields: {{ level_id: "int, key", since: "timestamp, optional 50%" }} }}
+  Game: {{ count: 5M, fields: {{ game_id: "uuid, key", map: "string(16), distinct 10", {fields} }} }}
+patterns:
+  open_games: {{ find: Game, where: "map = :map and present(open_at)", order: open_at, limit: 20, rate: 20/s }}
+writes:
+  make: {{ create: Game, rate: 1/s }}
+  {writes}
+"""
+CLEARS = 'start: { update: Game, set: { open_at: null }, where: "game_id = :g", rate: 1/s }'
+REOPENS = CLEARS + '\n  reopen: { update: Game, set: [open_at], where: "game_id = :g", rate: 0.9/s }'
+
+
+@pytest.mark.parametrize(
+    ("fields", "writes", "made", "started"),
+    [
+        # the moment of a create is there at first, and who starts a game clears it
+        ("open_at: 'timestamp, now, optional 0.1%'", CLEARS, 1.0, 1.0),
+        # as many are cleared as are made: each had a value, whoever gave it
+        ("open_at: 'timestamp, optional 0.1%'", CLEARS, 1.0, 1.0),
+        # what is copied in is there as often as where it comes from
+        ("level: Level, open_at: 'timestamp, from level.since, optional 0.1%'", CLEARS, 0.5, 0.5),
+        # most are given theirs again
+        ("open_at: 'timestamp, optional 0.1%'", REOPENS, 0.1, 1.0),
+        # nobody clears it
+        ("open_at: 'timestamp, optional 0.1%'", CLEARS.replace("1/s", "0.001/s"), 0.001, 1.0),
+    ],
+)
+def test_what_updates_clear_was_there_at_first(fields: str, writes: str, made: float, started: float) -> None:
+    found = design(parse_model(OPEN.format(fields=fields, writes=writes)), get_engine("dynamodb"), advise=False)
+    (name,) = [view.name for view in found.views.values() if any(part.path == "open_at" for part in view.parts)]
+    calls = {
+        write: sum(t.puts + t.deletes for t in plan.touches if t.view == name) for write, plan in found.writes.items()
+    }
+    assert calls["make"] == pytest.approx(made, rel=0.02)
+    assert calls["start"] == pytest.approx(started, rel=0.02)
+
+
 def test_what_enters_a_state_leaves_it() -> None:
     """All games begin by waiting, so that each is waiting when it is started, though 2 % are at any moment."""
     found = designed('start: { update: Game, set: { state: running }, where: "game_id = :g", rate: 5/s }')

@@ -80,16 +80,35 @@ class Flows:
     def _created(self, entity: str, state: Condition) -> float:
         """The chance that a new row is in a state.
 
-        What updates give to rows, as a courier to an order, is what most of these lack at first.
+        What updates give to rows, as a courier to an order, is what most of these lack at first; what updates clear, as
+        the moment since when a game is open, rows had, however few have it at any moment.
         """
         here = self.model.entities[entity]
-        default = here.fields[here.columns[state.path.column].field].default
-        if default is not None:
-            return float(meets(default, state))
+        field = here.fields[here.columns[state.path.column].field]
+        if field.default is not None:
+            return float(meets(field.default, state))
         share = self.statistics.selectivity(entity, state)
-        may_lack = state.op == "present" and here.columns[state.path.column].optional
-        rate = self.statistics.create_rate(entity) if may_lack else 0.0
-        return max(share * AT_ONCE, share - self._given_later(entity, state) / rate) if rate else share
+        if state.op != "present" or not here.columns[state.path.column].optional:
+            return share
+        if field.now:
+            return 1.0
+        if field.source is not None:
+            return self.statistics.path_present(entity, path_of(field.source, self.model, entity))
+        rate = self.statistics.create_rate(entity)
+        if not rate:
+            return share
+        later = self._given_later(entity, state)
+        cleared = min(1.0, (self._cleared(entity, state) - later) / rate)
+        return max(share * AT_ONCE, share - later / rate, cleared)
+
+    def _cleared(self, entity: str, state: Condition) -> float:
+        """How many rows a second updates take a value from."""
+        column = state.path.column
+        return sum(
+            write.traffic.rate * rows
+            for write, rows in self.statistics.written(entity)
+            if write.kind == "update" and _is_literal_null(write.sets.get(column)) and _told(write, state) is not False
+        )
 
     def _given_later(self, entity: str, state: Condition) -> float:
         """How many rows a second updates give a value to."""
@@ -153,3 +172,7 @@ def _told(write: Write, state: Condition) -> bool | None:
     """Whether a row that a write is done to is in a state before it, if the write says so."""
     found = (follows(state, condition) for condition in (*write.condition, *write.where))
     return next((told for told in found if told is not None), None)
+
+
+def _is_literal_null(operand: object) -> bool:
+    return isinstance(operand, Literal) and operand.value is None
