@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from keyplan.design.needs.apart import wholly_apart
 from keyplan.design.needs.computed import asked_in_keys, is_followable, is_keyable
+from keyplan.design.needs.listed import as_listed
 from keyplan.design.needs.need import (
     Need,
     computed_needs,
@@ -139,7 +140,8 @@ def write_lookups(model: Model, statistics: Statistics, write: Write) -> list[tu
     here = model.entities[write.entity]
     if not write.by_key:
         whole = wanted(model, write.entity, here.stored)
-        found.append(("find", Need(write.entity, write.where, whole, strong=True, at_least=write.rows or 0.0), 1.0))
+        where = as_listed(model, write.entity, write.where)
+        found.append(("find", Need(write.entity, where, whole, strong=True, at_least=write.rows or 0.0), 1.0))
     elif write.kind == "change" and not is_told_apart(model, write):
         found.append(("old", whole_row(model, write.entity), 1.0))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from math import ceil
 
+from keyplan.design.needs.listed import as_listed
 from keyplan.design.needs.presence import may_be_missing
 from keyplan.design.statistics.derived import Statistics
 from keyplan.model.entity import EXPIRES, Role
@@ -104,21 +105,22 @@ def need_of_pattern(model: Model, pattern: Pattern) -> Need:
     # A session sees its own writes: a place that may lag behind cannot promise that either.
     strong = pattern.consistency != "eventual"
     at_least = pattern.rows or 0.0
+    where = as_listed(model, pattern.entity, pattern.where)
     if pattern.kind == "aggregate":
         paths = {str(group.path) for group in pattern.group}
         for compute in pattern.compute:
             paths.update(str(path) for path in term_paths(compute.term))
         fold = FoldSpec(pattern.group, pattern.compute)
         wants = wanted(model, pattern.entity, paths)
-        return Need(pattern.entity, pattern.where, wants, strong=strong, at_least=at_least, fold=fold)
+        return Need(pattern.entity, where, wants, strong=strong, at_least=at_least, fold=fold)
     if pattern.kind == "rank":
         wants = wanted(model, pattern.entity, {str(order.path) for order in pattern.order})
-        return Need(pattern.entity, pattern.where, wants, order=pattern.order, strong=strong, at_least=at_least)
+        return Need(pattern.entity, where, wants, order=pattern.order, strong=strong, at_least=at_least)
     paths, trees = select_paths(model, pattern.entity, pattern.select)
     paths |= {str(order.path) for order in pattern.order}
     return Need(
         pattern.entity,
-        pattern.where,
+        where,
         wanted(model, pattern.entity, paths),
         tuple(trees),
         pattern.order,
@@ -144,7 +146,9 @@ def rows_found(statistics: Statistics, need: Need) -> float:
 def rank_target_need(model: Model, pattern: Pattern) -> Need:
     """The row whose rank is asked for."""
     need = need_of_pattern(model, pattern)
-    return replace(need, given=(*pattern.of, *pattern.where), order=(), limit=None, at_least=0.0)
+    return replace(
+        need, given=(*as_listed(model, pattern.entity, pattern.of), *need.given), order=(), limit=None, at_least=0.0
+    )
 
 
 def row_by_key(model: Model, entity: str, wants: Iterable[str], *, prefix: str = "", strong: bool = False) -> Need:
