@@ -69,7 +69,9 @@ def large_writes(model: Model, problem: Problem, chosen: Set[str]) -> Iterator[F
     sizes = {name: largest_call(model, problem, name, chosen) for name in model.writes}
     for name, write in model.writes.items():
         if write.kind in ("create", "upsert") and write.children:
-            yield from _told(f"writes.{name}", sizes[name], most, "write the rows below it by calls of their own")
+            works_with = _largest_that_works(model, problem, write, chosen, most)
+            instead = "write the rows below it by calls of their own"
+            yield from _told(f"writes.{name}", sizes[name], most, instead, works_with)
             works = [part.work for view in chosen for part in problem.upkeep.get((name, view), ())]
             size = sum((work.puts + work.patches + work.moves + work.adds) * work.entry_bytes for work in works)
             if problem.costs.atomic_bytes is not None and size > problem.costs.atomic_bytes:
@@ -91,7 +93,25 @@ def large_writes(model: Model, problem: Problem, chosen: Set[str]) -> Iterator[F
         yield from _told(f"transactions.{name}", whole, most, "write less together")
 
 
-def _told(path: str, size: Size, most: int, instead: str) -> Iterator[Finding]:
+def _largest_that_works(model: Model, problem: Problem, write: Write, chosen: Set[str], most: int) -> str:
+    """How many rows below its own a call may write, where these are of one role and each has as many entries."""
+    (name, deeper), *others = write.children.items()
+    limit = model.entities[write.entity].roles[name].most
+    if others or deeper or not limit:
+        return ""
+    below, own = 0.0, 0.0
+    for view in (problem.views[name] for name in sorted(chosen)):
+        for part in problem.upkeep.get((write.name, view.name), ()):
+            if view.measures and part.most:
+                return ""
+            is_below = bool(part.work.at) or view.entity != write.entity
+            below += part.most if is_below else 0.0
+            own += part.most if not is_below else 0.0
+    works = int((most - own) * limit / below) if below else 0
+    return f": with up to {works} of its '{name}' it is done" if 0 < works < limit else ""
+
+
+def _told(path: str, size: Size, most: int, instead: str, works_with: str = "") -> Iterator[Finding]:
     entries, checks = size.entries, size.checks
     if isinf(entries):
         yield Finding(
@@ -104,7 +124,7 @@ def _told(path: str, size: Size, most: int, instead: str) -> Iterator[Finding]:
         yield Finding(
             "warning",
             path,
-            f"its largest call writes {entries:.0f} entries, and one of more than {most} is refused",
+            f"its largest call writes {entries:.0f} entries, and one of more than {most} is refused{works_with}",
             f"lower the 'max' of the rows that it writes, or {instead}",
         )
     elif entries + size.sums > most:

@@ -20,7 +20,7 @@ from keyplan.design.options.goals import Goal, Heat, Option, goal_p99
 from keyplan.design.options.graph import Options
 from keyplan.design.problem.beside import apart_rows
 from keyplan.design.problem.crowds import crowds_at
-from keyplan.design.problem.definition import CARRY, Calls, Problem, Root
+from keyplan.design.problem.definition import CARRY, INFEASIBLE, Calls, Problem, Root
 from keyplan.design.problem.fitting import add_given, called_alike, drop_baseless, fitted_views, heat_of
 from keyplan.design.problem.heat import places
 from keyplan.design.problem.worth import at_least_worth, copies_of_rows, is_covering, least_cost, waiting_cost
@@ -225,7 +225,7 @@ def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None 
         served,
         costs,
         required,
-        _together(costs, couplings, model, views, upkeep, required),
+        _together(costs, couplings, model, views, upkeep, required, least),
         calls,
         _carrying(model, kinds, costs, views, ground.facts, least),
         waiting_cost(costs, roots, least),
@@ -261,23 +261,33 @@ def _together(
     views: Mapping[str, View],
     upkeep: Mapping[tuple[str, str], list[Upkeep]],
     required: list[tuple[str, list[str]]],
+    worth: float,
 ) -> Couplings:
     """The engine's rows, and those of each write: what it touches directly has to fit into one atomic request.
 
-    A write whose homes and guards alone do not fit (children without a `max`) is left out: it is refused at the call
-    that is too large. Sums that may come late need not fit beside the rows of the largest call, only beside those of
-    the usual one; an intent says then what they come to.
+    A write is refused at the call that is too large where homes and guards alone do not fit: by the `max` of its
+    children, beyond which each further entry is thought to cost a share of the `worth` of the whole, so that as large a
+    call as can be is done; or because nothing says how many these are, where it is left out. Sums that may come late
+    need not fit beside the rows of the largest call, only beside those of the usual one; an intent says then what they
+    come to.
     """
     if costs.atomic_entries is None:
         return couplings
     rows = list(couplings.rows)
+    excess: dict[str, tuple[float, float, bool]] = {}
     late = {name for name, view in views.items() if may_come_late(model, view)}
     for write in model.writes:
         parts = {name: upkeep[(write, name)] for name in views if (write, name) in upkeep}
         weights = {name: sum(part.most for part in some) for name, some in parts.items() if name not in late}
         weights = {name: weight for name, weight in weights.items() if weight}
         least = sum(min((weights.get(name, 0.0) for name in names), default=0.0) for _, names in required)
-        if least > costs.atomic_entries or inf in weights.values():
+        if inf in weights.values():
+            continue
+        if least > costs.atomic_entries:
+            if model.writes[write].kind in ("create", "upsert"):
+                fewest = _fewest_entries(weights, required)
+                excess[f"excess.{write}"] = (worth / fewest, INFEASIBLE, False)
+                rows.append(LinearRow({**weights, f"excess.{write}": -1.0}, high=fewest))
             continue
         # Rows that follow, or are changed one by one, are not in this request.
         usual = {name: sum(min(part.entries, part.most) for part in some) for name, some in parts.items()}
@@ -286,7 +296,19 @@ def _together(
         if counts:
             rows.append(LinearRow(usual, high=float(costs.atomic_entries)))
         rows.append(LinearRow(weights, high=float(costs.atomic_entries - counts)))
-    return Couplings(couplings.variables, rows)
+    return Couplings({**couplings.variables, **excess}, rows)
+
+
+def _fewest_entries(weights: Mapping[str, float], required: list[tuple[str, list[str]]]) -> float:
+    """The entries of the largest call where there is nothing but homes and guards, each for as much as it can be."""
+    chosen: dict[str, float] = {}
+    lists = [names for _, names in required if all(weights.get(name) for name in names)]
+    for names in sorted(lists, key=len):
+        if chosen.keys().isdisjoint(names):
+            many = {name: sum(name in other for other in lists) for name in names}
+            best = min(names, key=lambda name: (weights[name] / many[name], name))
+            chosen[best] = weights[best]
+    return sum(chosen.values())
 
 
 def _carrying(
