@@ -124,6 +124,34 @@ def test_a_copied_value_is_read_when_the_row_is_created() -> None:
     assert sum(part.entries for part in parts) == 2, "and so it is a transaction"
 
 
+POSTS = """
+User: { count: 1M, fields: { user_id: "ulid, key", name: string(20) } }
+Post: { count: 20M, fields: { post_id: "ulid, key", user: "User, as posts", content: text(200) } }
+Entry: { count: 100M, key: [of, post], fields: { of: string(8), post: Post } }
+"""
+RENAME = '\nrename: { update: User, set: [name], where: "user_id = :id", rate: 1/s }'
+HAND_OVER = '\nhand_over: { update: Post, set: [user], where: "post_id = :id", rate: 1/s }'
+EDIT = '\nedit: { update: Post, set: [content], where: "post_id = :id", rate: 1/s }'
+
+
+@pytest.mark.parametrize(
+    ("writes", "checked"),
+    [
+        ("", 0),  # nobody changes anything
+        (RENAME, 1),
+        (EDIT, 1),
+        (HAND_OVER, 1),
+        (HAND_OVER + EDIT, 1),  # of the same row
+        (RENAME + HAND_OVER, 2),
+    ],
+)
+def test_rows_that_values_are_copied_from_are_checked_where_they_may_change(writes: str, checked: int) -> None:
+    """As `check_row` of the store does, at every reference on the way."""
+    model = model_of(POSTS, "p: { find: Entry, limit: 10 }", f"add: {{ create: Entry, rate: 1/s }}{writes}")
+    seen = view(model, "of | post", entity="Entry", holds=("of", "post", "post.content", "post.user.name"))
+    assert checks(upkeep(model, "add", seen)) == checked
+
+
 def test_whoever_gives_a_key_may_have_been_referred_to_before() -> None:
     """Rows may refer to one that is not there yet, and copy its values once it is."""
     for key, expected in (("uuid", []), ("string(8)", [("fan", 2)])):

@@ -153,22 +153,31 @@ class Keeping:
             cost = total((cost, self.costs.premium(work, cost)))
         return Carry(entity, label, paths, work, cost)
 
-    def _may_change(self, need: Need) -> bool:
-        """Whether some write changes, in a row that is there, what is copied from it."""
-        columns = self.model.entities[need.entity].columns
-        # What is computed changes with other rows, whether or not any write changes its own.
-        return any(
-            text not in columns or columns[text].computed is not None or text in self._changing[need.entity]
-            for text in need.wants
-        )
+    def _checked(self, need: Need) -> int:
+        """Of the row that a need names and those behind it, how many are checked: where some write changes, in a row
+        that is there, what is copied from it or where it leads to."""
+        rows = set()
+        for text in need.wants:
+            path, entity = path_of(text, self.model, need.entity), need.entity
+            for depth in range(len(path.roles) + 1):
+                here = self.model.entities[entity]
+                last = depth == len(path.roles)
+                columns = {path.column} if last else set(here.roles[path.roles[depth]].columns)
+                # What is computed changes with other rows, whether or not any write changes its own.
+                computed = last and here.columns[path.column].computed is not None
+                if computed or columns & self._changing[entity]:
+                    rows.add(path.roles[:depth])
+                entity = entity if last else here.roles[path.roles[depth]].entity
+        return len(rows)
 
     def _checks(self, part: Upkeep, effect: Effect) -> Iterator[Upkeep]:
         """The checks that rows which values are copied from are still as they were read, in the same request."""
-        copied = [demand for demand in part.demands if demand.what == "copy" and self._may_change(demand.need)]
-        checks = sum(demand.times for demand in copied)
+        copied = [(demand.times, self._checked(demand.need)) for demand in part.demands if demand.what == "copy"]
+        checks = sum(times * rows for times, rows in copied)
         if checks and self.costs.transactional:
             work = TouchWork(part.work.view, part.work.facts, checks=checks)
-            yield Upkeep(work, self.costs.touch(work), checks, most_checks=len(copied) * effect.most)
+            most = sum(rows for _, rows in copied) * effect.most
+            yield Upkeep(work, self.costs.touch(work), checks, most_checks=most)
 
 
 def _own_columns(model: Model, view: View) -> set[str]:
