@@ -9,6 +9,7 @@ import pytest
 from keyplan.design.candidates.facts import Facts
 from keyplan.design.findings.contradictions import contradictions
 from keyplan.design.statistics.derived import HOT_FACTOR, Statistics, zipf_top
+from keyplan.model.load import parse_model
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Condition
 from keyplan.plan.view import Part, View
@@ -291,3 +292,43 @@ def test_several_texts_are_searched_together() -> None:
     fields = 'id: "int, key", a: string(13), b: string(26)'
     model = model_of(f"Page: {{ count: 1M, fields: {{ {fields} }} }}", 'p: { find: Page, where: "search(a, b, :w)" }')
     assert Statistics(model).matched("Page", model.patterns["p"].where) == pytest.approx(1e6 * 6 / 5000)
+
+
+ESCALATED = """
+keyplan: 1
+name: complaints
+entities:
+  Agent: {{ count: 500, fields: {{ agent_id: "int, key" }} }}
+  Complaint:
+    count: 1M
+    fields:
+      complaint_id: ulid, key
+      escalated_to: Agent, as escalations, optional 1%
+      escalated_at: timestamp, optional 2%
+      closed_at: timestamp, optional 50%
+patterns:
+  of_agent: {{ find: Complaint, where: "escalated_to = :agent", order: escalated_at, rate: 1/s }}
+writes:
+  make: {{ create: Complaint, rate: 1/s }}
+  close: {{ update: Complaint, set: [closed_at], where: "complaint_id = :c", rate: 1/s }}
+  {writes}
+"""
+BOTH = 'escalate: { update: Complaint, set: [escalated_to, escalated_at], where: "complaint_id = :c", rate: 1/s }'
+ONE = BOTH.replace("escalated_to, ", "").replace("escalate:", "delay:")
+
+
+@pytest.mark.parametrize(
+    ("writes", "conditions", "share"),
+    [
+        (BOTH, "present(escalated_to) and present(escalated_at)", 0.01),
+        (BOTH, "present(escalated_at) and escalated_to = :a", 0.01 / 500),
+        (BOTH, "escalated_to = :a and missing(escalated_at)", 0.0),
+        (BOTH, "present(escalated_at) and missing(escalated_to)", 0.02 * 0.5),
+        (BOTH, "present(escalated_at) and present(closed_at)", 0.02 * 0.5),
+        (f"{BOTH}\n  {ONE}", "present(escalated_to) and present(escalated_at)", 0.01 * 0.02),
+    ],
+)
+def test_fields_that_are_set_together_are_there_together(writes: str, conditions: str, share: float) -> None:
+    source = ESCALATED.format(writes=writes).replace("escalated_to = :agent", conditions)
+    model = parse_model(source)
+    assert Statistics(model).share("Complaint", model.patterns["of_agent"].where) == pytest.approx(share)

@@ -13,7 +13,7 @@ from keyplan.design.statistics.together import shares_in_transactions
 from keyplan.engines.work import EmbedFacts, ViewFacts
 from keyplan.model.entity import Role
 from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import Path, term_paths
+from keyplan.model.pattern import Condition, Path, term_paths
 from keyplan.model.types import Type
 from keyplan.model.values import average_bytes
 from keyplan.model.write import Write
@@ -83,12 +83,10 @@ class Facts:
         """The share of rows that have an entry."""
         if dangling_role(self.model, view) is not None:
             return 0.0  # a reference leads to a row, in the ordinary course
-        share = self.statistics.share(view.entity, view.where)
         asked = {str(condition.path) for condition in view.where}
         having = [part.path for part in view.parts if part.path and part.path not in asked and not part.or_missing]
-        return share * self.statistics.all_present(
-            view.entity, (path_of(text, self.model, view.entity) for text in having)
-        )
+        paths = dict.fromkeys(path_of(text, self.model, view.entity) for text in having)
+        return self.statistics.share(view.entity, (*view.where, *(Condition(path, "present") for path in paths)))
 
     def distinct(self, entity: str, parts: Sequence[Part]) -> float:
         """How many values a sequence of parts has together."""

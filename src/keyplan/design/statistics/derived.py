@@ -12,6 +12,7 @@ from functools import cache
 from math import log, prod
 from typing import Any
 
+from keyplan.design.statistics.set_together import fields_set_together
 from keyplan.design.statistics.spread import elements_in, words_in
 from keyplan.model.entity import EXPIRES, Role
 from keyplan.model.model import Model
@@ -56,6 +57,7 @@ class Statistics:
         for write in model.writes.values():
             for name, times in self._rows_written[write.name]:
                 self._written.setdefault(name, []).append((write, times))
+        self._companies = fields_set_together(model)
         self._created = {name: sum(self._creates(name, ("create", "upsert"))) for name in model.entities}
 
     # rows and rates
@@ -146,19 +148,36 @@ class Statistics:
             entity = step.entity
         return share * self.present(entity, path.column)
 
-    def all_present(self, entity: str, paths: Iterable[Path]) -> float:
-        """The share of rows in which every path has a value; the columns of one reference have theirs together."""
-        shares: dict[tuple[tuple[str, ...], str], float] = {}
+    def all_present(self, entity: str, paths: Iterable[Path], given: Iterable[Path] = ()) -> float:
+        """The share of rows in which every path has a value, of those in which the given ones have; the columns of one
+        reference have theirs together, and so have fields that are always set together."""
+        known = list(given)
+        whole = self._present_together(entity, (*known, *paths))
+        return min(1.0, whole / self._present_together(entity, known)) if known and whole else whole
+
+    def _present_together(self, entity: str, paths: Iterable[Path]) -> float:
+        shares: dict[tuple[tuple[str, ...], str | int], float] = {}
         for path in paths:
             holder = entity
             for depth, role in enumerate(path.roles):
                 step = self.model.entities[holder].roles[role]
                 if not step.many:
-                    shares[(path.roles[:depth], role)] = self.present(holder, step.columns[0])
+                    self._note(shares, holder, path.roles[:depth], role, self.present(holder, step.columns[0]))
                 holder = step.entity
             field = self.model.entities[holder].columns[path.column].field if path.column != EXPIRES else EXPIRES
-            shares[(path.roles, field)] = self.present(holder, path.column)
+            self._note(shares, holder, path.roles, field, self.present(holder, path.column))
         return prod(shares.values())
+
+    def _note(
+        self,
+        shares: dict[tuple[tuple[str, ...], str | int], float],
+        entity: str,
+        roles: tuple[str, ...],
+        field: str,
+        share: float,
+    ) -> None:
+        company = (roles, self._companies[entity].get(field, field))
+        shares[company] = min(share, shares.get(company, 1.0))
 
     def bytes(self, entity: str, path: Path) -> float:
         """Average bytes of a value, weighted with the share of rows that have it."""
@@ -321,16 +340,26 @@ class Statistics:
         """
         share = 1.0
         equal: list[Condition] = []
+        there: list[Path] = []
+        others: list[Path] = []
+        missing: list[Path] = []
         behind: dict[tuple[str, ...], list[Condition]] = {}
         for condition in conditions:
             roles = condition.path.roles
             many = next((n for n in range(1, len(roles) + 1) if self.model.is_many(entity, roles[:n])), 0)
             if many:
                 behind.setdefault(roles[:many], []).append(condition)
+            elif condition.op in ("present", "missing"):
+                (there if condition.op == "present" else missing).append(condition.path)
             elif self._names_values(entity, condition):
                 equal.append(condition)
+                others.append(condition.path)
             else:
                 share *= self.selectivity(entity, condition)
+                others.append(condition.path)
+        share *= self.all_present(entity, there, others)
+        for path in missing:
+            share *= 1.0 - self.all_present(entity, (path,), (*there, *others))
         if len(equal) == 1:
             share *= self.selectivity(entity, equal[0])
         elif equal:
