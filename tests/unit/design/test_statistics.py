@@ -310,7 +310,7 @@ patterns:
   of_agent: {{ find: Complaint, where: "escalated_to = :agent", order: escalated_at, rate: 1/s }}
 writes:
   make: {{ create: Complaint, rate: 1/s }}
-  close: {{ update: Complaint, set: [closed_at], where: "complaint_id = :c", rate: 1/s }}
+  finish: {{ update: Complaint, set: [closed_at], where: "complaint_id = :c", rate: 1/s }}
   {writes}
 """
 BOTH = 'escalate: { update: Complaint, set: [escalated_to, escalated_at], where: "complaint_id = :c", rate: 1/s }'
