@@ -322,7 +322,7 @@ ONE = BOTH.replace("escalated_to, ", "").replace("escalate:", "delay:")
     [
         (BOTH, "present(escalated_to) and present(escalated_at)", 0.01),
         (BOTH, "present(escalated_at) and escalated_to = :a", 0.01 / 500),
-        (BOTH, "escalated_to = :a and missing(escalated_at)", 0.0),
+        (BOTH, "escalated_to = :a and missing(escalated_at)", 0.01 / 500 * 0.01 * 0.98),
         (BOTH, "present(escalated_at) and missing(escalated_to)", 0.02 * 0.5),
         (BOTH, "present(escalated_at) and present(closed_at)", 0.02 * 0.5),
         (f"{BOTH}\n  {ONE}", "present(escalated_to) and present(escalated_at)", 0.01 * 0.02),

@@ -29,6 +29,8 @@ ASSUMED_VOCABULARY = 5000.0
 ASSUMED_RETENTION_S = 365 * 86400.0
 HOT_FACTOR = 10.0
 """Without a stated skew, the hottest value is taken to have this many times the mean."""
+FEW_MISSING = 0.01
+"""Of the rows that may lack a value, the share that does though writes set it with another one that is there."""
 CUT_SECONDS = {"minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0, "month": 2629800.0, "year": 31557600.0}
 
 
@@ -359,7 +361,8 @@ class Statistics:
                 others.append(condition.path)
         share *= self.all_present(entity, there, others)
         for path in missing:
-            share *= 1.0 - self.all_present(entity, (path,), (*there, *others))
+            left = 1.0 - self.all_present(entity, (path,), (*there, *others))
+            share *= max(left, FEW_MISSING * (1.0 - self.path_present(entity, path)))
         if len(equal) == 1:
             share *= self.selectivity(entity, equal[0])
         elif equal:
