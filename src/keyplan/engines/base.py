@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from keyplan.engines.unreadable import UnreadableError
-from keyplan.errors import UnsupportedError
+from keyplan.errors import ConflictError, UnsupportedError
 from keyplan.model.model import Model
 from keyplan.model.write import Write
 from keyplan.plan.design import Design, Finding, Structure
@@ -281,6 +281,14 @@ MAY_LACK = "rows of '{rows}' may lack '{field}', which every row has in this des
 GONE = "its rows are gone"
 LEFT_OUT = "'keyplan verify --repair' fills it"
 """What a step says of a place that was there and is not, a home or another."""
+
+
+class RowsCameError(ConflictError):
+    """What had no rows when the steps of `apply` were worked out has some now; nothing was done, and they have to be
+    worked out anew."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"rows have come into {what} since it was looked at; look at it again")
 
 
 class Change(ABC):

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import keyplan
+from keyplan.engines.base import RowsCameError
 from keyplan.engines.sqlite import ENGINE
 from keyplan.engines.sqlite.layout import layout, table_ddl
 from keyplan.errors import ConflictError, DesignMismatchError, UnavailableError, UnsupportedError
@@ -110,6 +111,30 @@ def test_of_two_that_fill_tables_the_later_one_is_refused_and_leaves_nothing(tmp
         drive(record.run(), port)
     assert set(drive(ENGINE.inspect(MODEL, one), port).found["tables"]) == {"Order", "Order_by_user_order_id"}
     assert apply(MODEL, one, port, "lock 2") == []
+    port.close()
+
+
+def test_rows_that_come_into_a_table_that_goes_are_seen_and_ones_that_leave_it_are_no_matter(tmp_path: File) -> None:
+    port = ENGINE.connect(f"sqlite:{tmp_path}/x.db", MODEL, None)
+    apply(MODEL, design_of(MODEL, (HOME, NOTES)), port)
+    design = design_of(MODEL, (HOME,))
+    drop, record = ENGINE.changes(MODEL, design, "lock 2", drive(ENGINE.inspect(MODEL, design), port))
+    assert (drop.summary, drop.destructive) == ("drop table Note, whose rows can be made again", False)
+    drive(drop.run(), port)
+    with sqlite3.connect(tmp_path / "x.db") as file:
+        file.execute("""INSERT INTO Note ("order", line, text) VALUES ('o', 1, 'x')""")
+    with pytest.raises(RowsCameError, match="rows have come into a table that is to be dropped"):
+        drive(record.run(), port)
+    found = drive(ENGINE.inspect(MODEL, design), port)
+    assert (found.design_hash, set(found.found["tables"])) == (design_hash("lock 1"), {"Order", "Note"})
+    drop, record = ENGINE.changes(MODEL, design, "lock 2", found)
+    assert (drop.summary, drop.destructive) == ("drop table Note, with all its rows", True)
+    drive(drop.run(), port)
+    with sqlite3.connect(tmp_path / "x.db") as file:
+        file.execute("DELETE FROM Note")
+    drive(record.run(), port)
+    found = drive(ENGINE.inspect(MODEL, design), port)
+    assert (found.design_hash, set(found.found["tables"])) == (design_hash("lock 2"), {"Order"})
     port.close()
 
 

@@ -5,7 +5,8 @@ MongoDB changes schemas one command at a time, so every step can be repeated, an
 the record. Whoever applies a design claims the database first, and looks at it again: from then on, nobody else changes
 it (`fence.py`). That collections have to be filled, or will go, is noted with that, so that nobody opens the database,
 or goes on writing to it, until a design is recorded; a collection that will hold other documents under the same name is
-noted as such, and the database is not read either.
+noted as such, and the database is not read either. The same is noted where a collection without documents is taken over
+from another design: behind the notice it is looked at again, so that what stores have written until then is seen.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from keyplan.engines.mongodb.fence import Fence
 from keyplan.engines.mongodb.layout import RECORD_COLLECTION, Index, Place, layout
 from keyplan.engines.mongodb.operations import Command
 from keyplan.engines.mongodb.record import (
+    GOING,
     MAJORITY,
     UNSETTLED,
     Claim,
@@ -114,11 +116,19 @@ def changes(model: Model, design: Design, lock: str, upkeep: str, found: Catalog
             f"the database holds a design of the model '{about['model']}', not of '{model.name}'; name another database"
         )
     outdated = _outdated(wanted, about)
-    for name, place in wanted.items():
-        if name not in outdated:
-            _check_collection(name, place, about, home=_is_home(design, place))
+    against = {
+        name: _objection(name, place, about, home=_is_home(design, place))
+        for name, place in wanted.items()
+        if name in there and name not in outdated
+    }
+    for name, objection in against.items():
+        if objection is not None and not about["empty"].get(name):
+            raise objection
     kept = {name: {"home": _is_home(design, place), "layout": signature(place)} for name, place in wanted.items()}
     record = Record(model, lock, upkeep, kept, found)
+    if found.lock != lock and any(against[name] is not None for name in against.keys() & about["kept"].keys()):
+        # It takes any design as long as it has no documents, but open stores may write the first of them at any moment.
+        record.replaces = record.takes_away = True
     steps: list[Change] = []
     for name in ours:
         if name in there and name not in wanted:
@@ -128,7 +138,7 @@ def changes(model: Model, design: Design, lock: str, upkeep: str, found: Catalog
         if name in outdated:
             steps.append(Discard(name, record.fence))
         if name not in there or name in outdated:
-            again = name in about["kept"]
+            again = name in about["kept"] and not about["kept"][name].get(GOING)
             steps.append(CreateCollection(place, record.fence, home=_is_home(design, place), again=again))
         elif there[name].get("validator") != validator(place):
             steps.append(ChangeValidator(place, record.fence))
@@ -136,7 +146,9 @@ def changes(model: Model, design: Design, lock: str, upkeep: str, found: Catalog
         steps += _index_steps(place, before, record, recorded=found.design_hash is not None)
     record.names = {place.view.name: name for name, place in wanted.items()}
     record.doubted = tuple(view for view, name in record.names.items() if ours.get(name, {}).get(UNSETTLED))
-    if not steps and not found.unfinished and found.lock == lock and found.design_hash == design_hash(lock):
+    gone = about["kept"].keys() - wanted.keys()  # dropped by an `apply` that was cut off before it could say so
+    same = found.lock == lock and found.design_hash == design_hash(lock)
+    if not steps and not gone and not found.unfinished and same:
         return ()
     return (Claim(record), *steps, record)
 
@@ -158,7 +170,7 @@ def _outdated(wanted: Mapping[str, Place], about: Mapping[str, Any]) -> set[str]
 def lost(found: Catalog) -> str | None:
     """A collection of rows that is on record, and gone."""
     kept, there = found.found["kept"], found.found["collections"]
-    gone = [name for name, about in kept.items() if about.get("home") and name not in there]
+    gone = [name for name, about in kept.items() if about.get("home") and not about.get(GOING) and name not in there]
     return f"collection {gone[0]}" if gone else None
 
 
@@ -229,29 +241,27 @@ def _not_ours(name: str, kind: str) -> DesignMismatchError:
     )
 
 
-def _check_collection(name: str, place: Place, about: Mapping[str, Any], *, home: bool) -> None:
-    if name not in about["collections"]:
-        return
-    if about["empty"].get(name):
-        return
+def _objection(name: str, place: Place, about: Mapping[str, Any], *, home: bool) -> DesignMismatchError | None:
+    """Why documents that are there, or that stores of the design on record write, cannot stay, if that is so."""
     if name not in about["ours"]:
-        raise _not_ours(name, "collection")
+        return _not_ours(name, "collection")
     if about["ours"][name].get("layout") != signature(place):
-        raise DesignMismatchError(
+        return DesignMismatchError(
             f"the documents of '{name}' are laid out for another design, and are not moved; "
             "load the rows into a new database, or open this one with the model it was made for"
         )
     before = about["collections"][name].get("validator", {})
     fresh = next(newly_required(before, validator(place)), None) if home and before else None
     if fresh is not None:
-        raise DesignMismatchError(MAY_LACK.format(rows=name, field=fresh, remedy="load the rows into a new database"))
+        return DesignMismatchError(MAY_LACK.format(rows=name, field=fresh, remedy="load the rows into a new database"))
     gone = next(lost_values(before, validator(place)), None)
     if gone is not None:
         field, values = gone
-        raise DesignMismatchError(
+        return DesignMismatchError(
             f"the documents of '{name}' may have {', '.join(map(repr, values))} in '{field}', which the model no "
             "longer knows; leave it in the enum, or load the rows into a new database"
         )
+    return None
 
 
 class Discard(Change):

@@ -33,6 +33,8 @@ MAJORITY: Document = {"w": "majority"}
 UNSETTLED = "unsettled"
 """What the record says of a collection that is being filled with other documents than its design has there, and of all
 where an index is replaced by another one."""
+GOING = "going"
+"""What it says of a collection that the design on record no longer has, as long as it may still be there."""
 _COLLECTIONS, _COMING, _CHANGING = "collections", "coming", "changing"
 _MISSING_COLLECTION = 26
 _DUPLICATE = 11000
@@ -179,7 +181,7 @@ class Record(Change):
     # At the end
 
     def run(self) -> Proc[None]:
-        going = {name: self._found.found["ours"][name] for name in self.drops}
+        going = {name: {**self._found.found["ours"][name], GOING: True} for name in self.drops}
         yield from self._write({**going, **self._collections}, more=bool(self.drops or self.behind))
         if self.waits and any(name in self._found.found["kept"] for name in self.drops):
             yield from until_noticed(self.told)  # some may have looked before, and read what they had

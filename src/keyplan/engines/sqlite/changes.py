@@ -5,7 +5,8 @@ changes schemas inside transactions, so that everything is done by the last step
 again, changes tables and indexes, fills what is new and records the design. Whoever is killed before the commit leaves
 the file as it was, and nobody sees anything in between: stores read on, and who wants to write waits. Of two processes
 that apply designs at once, the second finds another file than it has looked at: it is refused before it has done
-anything, or, if the file holds the very design by now, has nothing to do.
+anything, or, if the file holds the very design by now, has nothing to do. If a store has written the first row of a
+table that was to go, it is taken back, and begun anew with the look at what would be lost.
 
 Earlier versions filled tables before the design was recorded, and noted in the record that they did so (`CHANGING`, and
 `null` for a table that would hold other rows): what they have left is found, and finished or taken back.
@@ -15,10 +16,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from keyplan.engines.base import GONE, LEFT_OUT, MAY_LACK, UNFINISHED, Catalog, Change, Proc, Reply, Then
+from keyplan.engines.base import GONE, LEFT_OUT, MAY_LACK, UNFINISHED, Catalog, Change, Proc, Reply, RowsCameError, Then
 from keyplan.engines.sqlite.guard import CHANGING, TICK, UPKEEP
 from keyplan.engines.sqlite.layout import Table, index_ddl, layout, table_ddl
 from keyplan.engines.sqlite.pack import DESIGN_TABLE
@@ -250,12 +251,14 @@ class _Record(Change):
         batch = self._batch
         found = batch.found
         now = yield from inspect(batch.model, batch.design)
-        if now != found:
+        if _without_rows(now) != _without_rows(found):
             if changes(batch.model, batch.design, batch.lock, batch.upkeep, now):
                 raise ConflictError(
                     "another process has applied a design to this file, or changed its tables; look at it again"
                 )
             return  # somebody who applies the same design was faster
+        if found.found["empty"] - now.found["empty"]:
+            raise RowsCameError("a table that is to be dropped")
         kept = {name: home for name, home in found.found["ours"].items() if name not in batch.dropped}
         tables = json.dumps({**kept, **batch.tables, UPKEEP: batch.upkeep}, sort_keys=True)
         ticks = [] if found.design_hash is None else TICK
@@ -264,6 +267,11 @@ class _Record(Change):
             yield from fill()
         record = f"INSERT OR REPLACE INTO {DESIGN_TABLE} (only, model, hash, lock, tables) VALUES (1, ?, ?, ?, ?)"
         yield from _done([_step(record, (batch.model.name, design_hash(batch.lock), batch.lock, tables))])
+
+
+def _without_rows(found: Catalog) -> Catalog:
+    """What was seen, but for which tables have rows: stores write them, who apply no design."""
+    return replace(found, found={**found.found, "empty": None})
 
 
 def _done(steps: list[Step]) -> Proc[None]:

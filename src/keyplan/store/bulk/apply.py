@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from keyplan.engines.base import Catalog, Change, Engine, Proc
+from keyplan.engines.base import Catalog, Change, Engine, Proc, RowsCameError
 from keyplan.engines.lease import until_noticed
 from keyplan.errors import ConflictError, DesignMismatchError
 from keyplan.model.model import Model
@@ -95,6 +95,8 @@ def apply(
         for change in now.changes:
             if not change.claims:
                 yield from _do(change, engine, wait, progress)
+    except RowsCameError:  # a store has written them; whether they may be lost is for whoever applies the design
+        return (yield from apply(model, engine, design, lock, destroy=destroy, wait=wait, progress=progress))
     except ConflictError:
         there = yield from engine.inspect(model, design)
         if there.unfinished or not is_same(there, lock or lock_text(model, design)):
