@@ -126,7 +126,10 @@ def test_counters_are_kept_where_rows_are_many(reads: Pair, size: str) -> None:
     """Otherwise the tests above would say little."""
     measured = [view for view in reads.store.design.views.values() if view.measures]
     if size == "read":
-        assert {"revenue", "worth", "of_category", "of_land", "by_land"}.isdisjoint(reads.store.design.unserved)
+        served = {"of_category", "of_land", "by_land"}
+        if reads.store.design.unserved.get("there") is None:  # else groups are too many to be read 500 times a second
+            served |= {"revenue", "worth"}
+        assert served.isdisjoint(reads.store.design.unserved)
         parts = [part for view in measured for part in view.parts]
         if reads.store.design.engine == "sqlite":  # elsewhere so many days are too hot to be read so often
             assert any("." in part.path and part.cut == "day" for part in parts)

@@ -96,11 +96,14 @@ CHOSEN: list[str] = []
 def test_designs_with_packed_views_answer_as_the_reference(
     mongodb: Harness, everything_packed: None, data: st.DataObject
 ) -> None:
-    program = data.draw(programs())
-    model = replace(data.draw(statistics(program.model)), targets=mongodb.targets)
-    design = keyplan.design(model, "mongodb")
-    packed = {name for name, view in design.views.items() if view.packed}
-    if not packed:
+    for _ in range(3):  # few programs have anything to pack
+        program = data.draw(programs())
+        model = replace(data.draw(statistics(program.model)), targets=mongodb.targets)
+        design = keyplan.design(model, "mongodb")
+        packed = {name for name, view in design.views.items() if view.packed}
+        if packed:
+            break
+    else:
         return
     homes = packed & {name for name, _ in design.homes.values()}
     CHOSEN.append("home" if homes else "copy")

@@ -71,7 +71,7 @@ def carrying_bases(model: Model, kinds: Mapping[str, Kind], index: View, views: 
     found: list[Base] = []
     for view in views:
         if view.entity == index.entity and is_home(model, kinds, view):
-            found += [(view.name, ())] if copied <= set(view.holds) else []
+            found += [(view.name, ())] if copied <= set(view.holds) and not view.packed else []
         elif index.entity in homes_inside(model, view):
             inside = (embed for embed in view.embeds if embed.entity == index.entity and embed.limit is None)
             found += [(view.name, (embed.role,)) for embed in inside if copied <= set(embed.holds)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import floor, log10
 from typing import NamedTuple
@@ -125,6 +125,18 @@ def note_waiting(goal: Goal) -> None:
             for option in here.options:
                 option.waits = option.further_trips()
                 stack.extend(sub.goal for sub in option.subs if not sub.if_gone)  # nobody waits for these
+
+
+def goals_below(tops: Iterable[Goal]) -> Iterator[Goal]:
+    """Goals and all below them, each once."""
+    seen: set[int] = set()
+    stack = list(tops)
+    while stack:
+        goal = stack.pop()
+        if goal.number not in seen:
+            seen.add(goal.number)
+            yield goal
+            stack.extend(sub.goal for option in goal.options for sub in option.subs)
 
 
 def coarse(milliseconds: float) -> float:

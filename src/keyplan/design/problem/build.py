@@ -302,7 +302,7 @@ def _together(
 def _fewest_entries(weights: Mapping[str, float], required: list[tuple[str, list[str]]]) -> float:
     """The entries of the largest call where there is nothing but homes and guards, each for as much as it can be."""
     chosen: dict[str, float] = {}
-    lists = [names for _, names in required if all(weights.get(name) for name in names)]
+    lists = [names for _, names in required if names and all(weights.get(name) for name in names)]
     for names in sorted(lists, key=len):
         if chosen.keys().isdisjoint(names):
             many = {name: sum(name in other for other in lists) for name in names}

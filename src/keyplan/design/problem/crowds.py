@@ -8,12 +8,12 @@ combination within all limits is searched for by branch and bound, for those pat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
-from keyplan.design.options.goals import Goal, Option
+from keyplan.design.options.goals import Goal, Option, goals_below
 
 ROOM = 1e-5
 """By so much sums may be above a limit, so that whatever the solver takes for possible is so here."""
@@ -57,7 +57,7 @@ def crowds_at(tops: Iterable[Goal], places: Iterable[tuple[str, frozenset[str]]]
     each = list(tops)
     sums: dict[str, float] = {}
     for top in each:
-        for goal in goals_below(top):
+        for goal in goals_below([top]):
             most: dict[str, float] = {}
             for option in goal.options:
                 if option.heat and option.view is not None:
@@ -73,18 +73,6 @@ def crowds_at(tops: Iterable[Goal], places: Iterable[tuple[str, frozenset[str]]]
     for top in each:
         _is_hot(top, crowds, hot)
     return Crowds(crowds.places, frozenset(number for number, is_hot in hot.items() if is_hot))
-
-
-def goals_below(top: Goal) -> Iterator[Goal]:
-    """A goal and all below it."""
-    seen: set[int] = set()
-    stack = [top]
-    while stack:
-        goal = stack.pop()
-        if goal.number not in seen:
-            seen.add(goal.number)
-            yield goal
-            stack.extend(sub.goal for option in goal.options for sub in option.subs)
 
 
 def _is_hot(goal: Goal, crowds: Crowds, known: dict[int, bool]) -> bool:

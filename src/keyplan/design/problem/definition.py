@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 from types import MappingProxyType
 
-from keyplan.design.options.goals import Goal, Option
+from keyplan.design.options.goals import Goal, Option, goals_below
 from keyplan.design.problem.crowds import NO_CROWDS, Arrangement, Crowds
 from keyplan.design.upkeep.effects import Upkeep
 from keyplan.engines.work import CostModel, Couplings, LinearRow, ViewFacts
@@ -302,14 +302,8 @@ def _arrange(problem: Problem, chosen: Set[str], best: dict[int, float], choice:
 def goals_by_view(problem: Problem, found: Evaluation) -> dict[str, set[int]]:
     """Per view: the goals whose plan comes to it, so that no others change their price if it is dropped."""
     used: dict[int, frozenset[str]] = {}
-    seen: set[int] = set()
-    stack = [root.goal for root in reversed(problem.roots)]
-    while stack:
-        goal = stack.pop()
-        if goal.number not in seen:
-            seen.add(goal.number)
-            _views_of(goal, found, used)
-            stack.extend(sub.goal for option in goal.options for sub in option.subs)
+    for goal in goals_below(root.goal for root in reversed(problem.roots)):
+        _views_of(goal, found, used)
     users: dict[str, set[int]] = {}
     for number, names in used.items():
         for name in names:

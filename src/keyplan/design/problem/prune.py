@@ -8,10 +8,10 @@ that `v` serves at no higher price and without further goals. Whatever a design 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from keyplan.design.options.goals import Goal, Option
+from keyplan.design.options.goals import Option, goals_below
 from keyplan.design.problem.definition import Problem, Touched
 
 INF = float("inf")
@@ -65,7 +65,7 @@ def replaceable(problem: Problem) -> set[str]:
 
 def _uses(problem: Problem) -> Mapping[str, _Uses]:
     found = {name: _Uses() for name in problem.views}
-    for place, goal in enumerate(_goals(problem)):
+    for place, goal in enumerate(goals_below(root.goal for root in problem.roots)):
         for option in goal.options:
             for name in option.takes:
                 uses = found[name]
@@ -85,17 +85,6 @@ def _uses(problem: Problem) -> Mapping[str, _Uses]:
             if name in found:
                 found[name].weights[number] = weight
     return found
-
-
-def _goals(problem: Problem) -> Iterator[Goal]:
-    seen: set[int] = set()
-    stack = [root.goal for root in problem.roots]
-    while stack:
-        goal = stack.pop()
-        if goal.number not in seen:
-            seen.add(goal.number)
-            yield goal
-            stack.extend(sub.goal for option in goal.options for sub in option.subs)
 
 
 def _replaces(problem: Problem, uses: Mapping[str, _Uses], one: str, other: str) -> bool:

@@ -24,6 +24,8 @@ BRANCHES = 60
 """So many are tried: more take longer than the general solver."""
 VARIABLES = 5_000
 """Larger programs are not closed by so few."""
+UNDECIDED = 2_000
+"""Nor are those in which so many variables may be used in a cheaper choice."""
 
 
 class Branching:
@@ -52,7 +54,8 @@ class Branching:
         nothing_left = (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kObjectiveBound)
         every = numpy.arange(len(upper), dtype=numpy.int32)
         branches = [(numpy.zeros(len(upper)), upper)]
-        for _ in range(BRANCHES if len(upper) <= VARIABLES else 0):
+        is_small = len(upper) <= VARIABLES and numpy.count_nonzero(upper) <= UNDECIDED
+        for _ in range(BRANCHES if is_small else 0):
             low, high = branches.pop()
             self.highs.changeColsBounds(len(every), every, low, high)
             status, answer = self._tried()

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from keyplan.errors import ConflictError
+from keyplan.errors import ConflictError, RangeError
+from keyplan.model.model import Model
 from keyplan.model.pattern import Path
+from keyplan.model.values import add
 from keyplan.plan.edits import Edit, Test
 from keyplan.plan.terms import plus
 from keyplan.store.writing.places import Kept, Places
@@ -193,6 +195,18 @@ class Work:
         if (target, key) not in self.world.changed:
             self.sources[home.view.name, home.at, at] = (target, key, source)
         self.edits.append(Edit(home.view.name, "check", at, home.at, expect="present", tests=tests, row=number))
+
+
+def uncover(model: Model, change: RowChange, row: Row) -> None:
+    """A row that was to be changed without being read is known now."""
+    change.blind, change.old = False, row
+    if change.new is not None:
+        columns = model.entities[change.entity].columns
+        try:
+            sums = {name: add(columns[name].type, row[name], by) for name, by in change.adds.items()}
+        except OverflowError as error:
+            raise RangeError(f"{change.label}: {error}; nothing was written") from None
+        change.new = {**row, **change.sets, **sums}
 
 
 def note(world: World, change: RowChange) -> None:

@@ -20,7 +20,7 @@ from keyplan.model.values import add
 from keyplan.plan.edits import Edit, Test
 from keyplan.plan.terms import minus, plus
 from keyplan.store.pump import gather
-from keyplan.store.writing.changes import Ghost, RowChange
+from keyplan.store.writing.changes import Ghost, RowChange, uncover
 from keyplan.store.writing.folding import folded, part_of, with_changes
 from keyplan.store.writing.places import Kept, Places
 from keyplan.store.writing.rows import Key, Row, RowReader
@@ -82,7 +82,8 @@ class ComputedColumns:
         for place, row in parents.items():
             change = by_row.get(place)
             if change is not None:
-                self.uncover(change, row)
+                if row is not None:
+                    uncover(self.model, change, row)
             elif row is None:
                 if self.places.exact(place[0]) is None:
                     found.unchecked.append(place)
@@ -158,19 +159,6 @@ class ComputedColumns:
                 if after is not None:
                     found.setdefault((kept, after[0]), Balance()).gained.append(after[1])
         return found
-
-    def uncover(self, change: RowChange, row: Row | None) -> None:
-        """A row that was to be changed without being read is known now."""
-        if row is None:
-            return
-        change.blind, change.old = False, row
-        if change.new is not None:
-            columns = self.model.entities[change.entity].columns
-            try:
-                sums = {name: add(columns[name].type, row[name], by) for name, by in change.adds.items()}
-            except OverflowError as error:
-                raise RangeError(f"{change.label}: {error}; nothing was written") from None
-            change.new = {**row, **change.sets, **sums}
 
     def absent(self, place: tuple[str, Key], now: datetime) -> Edit:
         """A check that a parent which was not there is still not there."""

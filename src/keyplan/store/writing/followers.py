@@ -7,11 +7,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from keyplan.engines.base import Proc
-from keyplan.errors import RangeError
 from keyplan.model.model import Model
-from keyplan.model.values import add
 from keyplan.store.pump import gather
-from keyplan.store.writing.changes import RowChange, differing_columns, note
+from keyplan.store.writing.changes import RowChange, differing_columns, note, uncover
 from keyplan.store.writing.places import Places, Watch
 from keyplan.store.writing.rows import Key, Row, RowReader, World
 
@@ -163,12 +161,5 @@ class Followers:
             return
         change.recopied = True
         if change.blind:  # what it copies has to be worked out, and for that the row is known now
-            change.blind, change.old = False, row
-            if change.new is not None:
-                columns = self.model.entities[change.entity].columns
-                try:
-                    sums = {name: add(columns[name].type, row[name], by) for name, by in change.adds.items()}
-                except OverflowError as error:
-                    raise RangeError(f"{change.label}: {error}; nothing was written") from None
-                change.new = {**row, **change.sets, **sums}
+            uncover(self.model, change, row)
             world.changed[change.entity, change.key] = (change.old, change.new)
