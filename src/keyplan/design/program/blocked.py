@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import replace
 
 from keyplan.design.problem.definition import Problem
@@ -13,17 +13,25 @@ KEPT = "', which is kept"
 
 
 def blocking_calls(problem: Problem) -> list[str]:
-    """The patterns and writes each of which alone keeps everything else from being served."""
-    names = dict.fromkeys(root.name for root in problem.roots)
-    return [name for name in names if solve(_without_call(problem, name)) is not None]
+    """The patterns and writes each of which alone keeps everything else from being served; where no single one does,
+    some that do so together, none of which could be served beside the others."""
+    names = list(dict.fromkeys(root.name for root in problem.roots))
+    alone = [name for name in names if solve(_without_calls(problem, {name})) is not None]
+    if alone or solve(_without_calls(problem, set(names))) is None:
+        return alone
+    together = set(names)
+    for name in names:
+        if solve(_without_calls(problem, together - {name})) is not None:
+            together.remove(name)
+    return [name for name in names if name in together]
 
 
-def _without_call(problem: Problem, name: str) -> Problem:
+def _without_calls(problem: Problem, names: Set[str]) -> Problem:
     return replace(
         problem,
-        roots=[root for root in problem.roots if root.name != name],
-        upkeep={place: parts for place, parts in problem.upkeep.items() if place[0] != name},
-        rates={write: rate for write, rate in problem.rates.items() if write != name},
+        roots=[root for root in problem.roots if root.name not in names],
+        upkeep={place: parts for place, parts in problem.upkeep.items() if place[0] not in names},
+        rates={write: rate for write, rate in problem.rates.items() if write not in names},
     )
 
 
