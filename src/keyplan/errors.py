@@ -157,3 +157,8 @@ def nearest(name: str, known: Sequence[str] | set[str] | dict[str, object]) -> s
     """
     found = get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"; did you mean '{found[0]}'?" if found else ""
+
+
+def no_engine(name: str, known: Sequence[str]) -> str:
+    """What is said of an engine that is not among those there are."""
+    return f"no engine '{name}'{nearest(name, known) or '; there are ' + ', '.join(known)}"

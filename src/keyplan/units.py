@@ -74,10 +74,19 @@ def parse_duration(text: str) -> int:
     >>> parse_duration("1.5h")
     5400000
     """
+    return round(parse_latency(text))
+
+
+def parse_latency(text: str) -> float:
+    """A duration in milliseconds of which a part counts, too.
+
+    >>> parse_latency("0.5ms")
+    0.5
+    """
     number, unit = _amount(text, "a duration such as 10ms, 30m or 90d")
     if not unit and number:
         raise ValueError(f"'{_shown(text)}' has no unit; use one of {_list(DURATION_UNITS)}")
-    return round(_scaled(number, unit or "ms", text, DURATION_UNITS))
+    return _scaled(number, unit or "ms", text, DURATION_UNITS)
 
 
 def parse_rate(text: str) -> float:
@@ -163,13 +172,22 @@ def format_duration(milliseconds: float) -> str:
 
 
 def format_rate(per_second: float) -> str:
-    """A rate per second if that is a readable number, else per minute, hour or day."""
+    """Per second if that is a readable number and the whole truth, else in the unit in which it is shortest.
+
+    >>> [format_rate(parse_rate(text)) for text in ("100/day", "300k/day", "90/min", "1/min")]
+    ['100/day', '300k/day', '1.5/s', '1/min']
+    """
+    whole: list[str] = []
+    rounded: list[str] = []
     for unit, seconds in RATE_UNITS.items():
         amount = per_second * seconds
         if amount >= 1 or unit == "day":
             nearest = round(amount, 3) if amount < 1e4 else round(amount)
-            return f"{format_count(nearest)}/{unit}"
-    raise AssertionError("the last unit always answers")
+            exact = math.isclose(nearest, amount, rel_tol=1e-8)  # documents have nine digits of it
+            (whole if exact else rounded).append(f"{format_count(nearest)}/{unit}")
+            if exact and unit == "s":
+                break
+    return min(whole, key=lambda text: len(text.partition("/")[0])) if whole else rounded[0]
 
 
 def format_share(share: float) -> str:

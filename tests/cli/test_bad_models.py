@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import EXAMPLES, Keyplan, assert_fails
 
 GOOD = """keyplan: 1
@@ -39,6 +41,24 @@ def test_every_problem_has_its_line(keyplan: Keyplan) -> None:
     assert_fails(result, "bad.yaml:7: …", "bad.yaml:11: …")
     assert "did you mean 'ulid'?" in result.stderr
     assert "did you mean 'owner'?" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "last"),
+    [
+        (("design", "bad.yaml", "--engine", "sqlit"), "no engine 'sqlit'; did you mean 'sqlite'?"),
+        (("explain", "bad.yaml", "--engine", "xyz"), "no engine 'xyz'; there are …"),
+        (("emit", "bad.yaml", "--engine", "sqlit", "--to", "sql"), "no engine 'sqlit'; did you mean 'sqlite'?"),
+        (("apply", "bad.yaml", "sqlit:x.db"), "no engine for 'sqlit:'; did you mean 'sqlite'?"),
+        (("verify", "bad.yaml", "x.db"), "'x.db' is no URL; …"),
+    ],
+)
+def test_a_wrong_engine_is_told_with_the_problems_of_the_model(
+    keyplan: Keyplan, arguments: tuple[str, ...], last: str
+) -> None:
+    """Otherwise whoever has mended the model runs it again, only to read of the engine."""
+    Path("bad.yaml").write_text(GOOD.replace("ulid, key", "ulidd, key"))
+    assert_fails(keyplan(*arguments), "bad.yaml:7: …", last)
 
 
 def test_stdin(keyplan: Keyplan) -> None:

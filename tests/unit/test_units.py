@@ -106,6 +106,10 @@ def test_printing() -> None:
     assert units.format_duration(0) == "0ms"
     assert units.format_rate(2.0) == "2/s"
     assert units.format_rate(1 / 86_400) == "1/day"
+    assert units.format_rate(100 / 86_400) == "100/day"
+    assert units.format_rate(200_000 / 86_400) == "200k/day"
+    assert units.format_rate(float(f"{100_000 / 86_400:.9g}")) == "100k/day"
+    assert units.format_rate(1 / 7) == "8.571/min"
     assert units.format_share(0.6) == "60%"
     assert units.format_bytes(123_456) == "123kB"
 

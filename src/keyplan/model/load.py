@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 
@@ -96,6 +96,7 @@ class _Loader(Reader):
             writes=writes,
             transactions=transactions,
             targets=self.targets(entries.get("targets")),
+            target_lines=dict(_lines_under(entries.get("targets"), "targets")),
             warnings=tuple(_warnings(drafts, calls)),
             file=self.report.file,
         )
@@ -203,6 +204,15 @@ class _Loader(Reader):
             self.report.add(node, f"'{name}' is not what 'keyplan calibrate --save' writes")
             return {}
         return {group: _as_plain(figures) for group, figures in measured.entries.items()}
+
+
+def _lines_under(node: Node | None, path: str) -> Iterator[tuple[str, int]]:
+    """The lines of all that is named under a node, by path; those of a model that was built in Python have none."""
+    if isinstance(node, Table):
+        for name, value in node.entries.items():
+            if node.key(name).line:
+                yield f"{path}.{name}", node.key(name).line
+            yield from _lines_under(value, f"{path}.{name}")
 
 
 def _as_plain(node: Node) -> object:

@@ -6,11 +6,12 @@ be checked against the rest.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from keyplan import units
 from keyplan.model.entity import Entity, Field, Ttl
-from keyplan.model.load_field import COMPUTED, UNKNOWN, Draft, FieldReader
+from keyplan.model.load_field import COMPUTED, MARKS, UNKNOWN, Draft, FieldReader
 from keyplan.model.source import Items, Node, Table, Text
 from keyplan.model.syntax import shown
 from keyplan.model.types import COLLECTIONS, SCALARS, article
@@ -75,7 +76,7 @@ class EntityReader(FieldReader):
         else:
             table = self.table(fields, None, "'fields'")
             lowered: dict[str, str] = {}
-            for field_name, value in table.items():
+            for field_name, value in self.joined(fields, table).items():
                 assert isinstance(fields, Table)
                 key = fields.key(field_name)
                 self.name(key, "a field")
@@ -99,6 +100,26 @@ class EntityReader(FieldReader):
         )
         unique = self.unique_sets(entries.get("unique"))
         return EntityDraft(entity, node, drafts, count is not None, key_node, unique, entries.get("ttl"))
+
+    def joined(self, fields: Node, table: Mapping[str, Node]) -> dict[str, Node]:
+        """The fields, with marks that a comma inside braces has made fields of their own: `{ id: uuid, key }`."""
+        found: dict[str, Node] = {}
+        cut: dict[str, Text] = {}
+        for name, value in table.items():
+            before = found[last] if (last := next(reversed(found), "")) else None
+            is_mark = name.split(" ")[0].lower() in MARKS and isinstance(value, Text) and value.is_empty
+            if is_mark and isinstance(before, Text):
+                found[last] = cut[last] = replace(before, text=f"{before.text}, {name}")
+            else:
+                found[name] = value
+        for name, text in cut.items():
+            assert isinstance(fields, Table)
+            self.report.add(
+                fields.key(name),
+                f"a comma inside braces begins another field; put what belongs to '{name}' in quotes: "
+                f'{name}: "{text.text}"',
+            )
+        return found
 
     def key_parts(self, name: str, node: Node | None, entity: Node, drafts: dict[str, Draft]) -> tuple[str, ...]:
         marked = tuple(field_name for field_name, draft in drafts.items() if draft.is_key)
@@ -194,6 +215,8 @@ class EntityReader(FieldReader):
         """Every key part exists and can be one, and no key contains itself through references."""
         for draft in drafts.values():
             parts = tuple(part for part in draft.entity.key_fields if self.key_field(draft, part))
+            if not parts or len(parts) < len(draft.entity.key_fields):
+                self.report.keyless.add(draft.entity.name)
             draft.entity = replace(draft.entity, key_fields=parts)
         done: dict[str, tuple[str, ...]] = {}
         for name in drafts:
@@ -207,6 +230,18 @@ class EntityReader(FieldReader):
             draft.entity = replace(draft.entity, key_fields=parts)
             if not parts:
                 self.stand_in(draft)
+        self.spread_keyless(drafts)
+
+    def spread_keyless(self, drafts: dict[str, EntityDraft]) -> None:
+        """A key with a reference in it is as broken as the key that this refers to."""
+        keyless = self.report.keyless
+        before = -1
+        while before < len(keyless):
+            before = len(keyless)
+            for name, draft in drafts.items():
+                fields = draft.entity.fields
+                if any(fields[part.partition(".")[0]].target in keyless for part in draft.entity.key_fields):
+                    keyless.add(name)
 
     def key_field(self, draft: EntityDraft, part: str) -> bool:
         entity = draft.entity

@@ -35,6 +35,8 @@ class Model:
     transactions: Mapping[str, Transaction] = field(default_factory=dict)
     targets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """Per engine: what only that engine needs, as nested plain values (texts as written)."""
+    target_lines: Mapping[str, int] = field(default_factory=dict)
+    """Where in its file each of these stands, by paths such as `targets.engine.option`."""
     warnings: tuple[str, ...] = ()
     file: str = ""
 

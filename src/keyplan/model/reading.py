@@ -169,8 +169,8 @@ class Reader:
         return Traffic(units.RATE_WORDS["low"] if rate is None else rate, peak, hours, skew, top)
 
     def p99(self, node: Node | None) -> float | None:
-        found = self.amount(node, "p99", units.parse_duration)
+        found = self.amount(node, "p99", units.parse_latency)
         if node is not None and found == 0:
             self.report.add(node, "p99 cannot be 0; leave it out for no limit")
             return None
-        return None if found is None else float(found)
+        return found

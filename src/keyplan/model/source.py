@@ -71,6 +71,8 @@ class Report:
         self.hints = 0
         self.is_spoiled = False
         """Part of the text is missing (an alias, a key that is no text), so what follows from it would mislead."""
+        self.keyless: set[str] = set()
+        """Entities whose key is missing or broken: advice to use it would mislead."""
 
     def add(self, node: Node, message: str) -> None:
         """Notes what is wrong at a node."""
