@@ -13,6 +13,7 @@ A plan is a tree of these nodes:
     Windows     measures of whole stretches of time, and the rows of those that a range cuts
     Fold        groups and aggregates
     Beside      aggregates over the same rows that are found apart
+    Owned       aggregates over the rows that refer to one row, as that row keeps them
 
 Conditions inside a nested plan take values of the row it runs for through `Outer(path)`.
 """
@@ -191,7 +192,18 @@ class Beside:
     parts: tuple[Node, ...]
 
 
-Node = Search | Extend | Drive | Intersect | Then | Windows | Fold | Beside
+@dataclass(frozen=True)
+class Owned:
+    """Aggregates without groups over the rows that refer to one row, which has them in computed columns. Rows may refer
+    to one that is not there: then the aggregates are found by `instead`."""
+
+    row: Node
+    columns: tuple[tuple[str, str], ...]
+    """The names of the aggregates, each with the column of the row."""
+    instead: Node
+
+
+Node = Search | Extend | Drive | Intersect | Then | Windows | Fold | Beside | Owned
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keyplan.plan.steps import Beside, Drive, Extend, Fold, Intersect, Node, Search, Then, Windows
+from keyplan.plan.steps import Beside, Drive, Extend, Fold, Intersect, Node, Owned, Search, Then, Windows
 
 
 def searches(node: Node) -> Iterator[Search]:
@@ -40,5 +40,7 @@ def _nodes(node: Node) -> Iterator[Node]:
             below = (whole, edges)
         case Fold(rows=rows):
             below = (rows,)
+        case Owned(row=row, instead=instead):
+            below = (row, instead)
     for one in below:
         yield from _nodes(one)

@@ -15,7 +15,8 @@ import numpy
 
 from keyplan.design.options.goals import Goal, Option, Sub
 from keyplan.design.problem.crowds import NO_CROWDS
-from keyplan.design.problem.definition import INFEASIBLE, Problem, Root, evaluate
+from keyplan.design.problem.definition import INFEASIBLE, MET, Problem, Root, evaluate
+from keyplan.design.upkeep.effects import Upkeep
 from keyplan.engines.work import Couplings, LinearRow
 
 Table = Any
@@ -54,6 +55,7 @@ def restricted(problem: Problem, names: Iterable[str]) -> Problem:
         upkeep={place: parts for place, parts in problem.upkeep.items() if place[1] in kept},
         required=[(text, [name for name in some if name in kept]) for text, some in problem.required],
         couplings=Couplings(problem.couplings.variables, rows),
+        growth=problem.growth.among(kept),
     )
 
 
@@ -90,8 +92,9 @@ def cost_table(problem: Problem) -> Table:
     has = {name: (choices >> place & 1).astype(bool) for place, name in enumerate(names)}
     per_second = problem.costs.per_second
     total = numpy.zeros(len(choices))
+    sizes = Sizes(problem, has, len(choices))
     for name in names:
-        total += has[name] * _fixed(problem, name)
+        total += has[name] * (_fixed(problem, name) + sizes.kept_more(name))
     for _, some in problem.required:
         total[~_any(has, some, len(choices))] = INFEASIBLE
     total += _couplings(problem, has, len(choices))
@@ -99,13 +102,86 @@ def cost_table(problem: Problem) -> Table:
     meeting = [root for root in problem.roots if root.kind == "pattern"] if problem.crowds.places else []
     for root in problem.roots:
         if root not in meeting:
-            price = _price(problem, root.goal, has, prices, len(choices)) * root.rate * per_second
+            price = _price(problem, root.goal, has, sizes, prices) * root.rate * per_second
             total += price if root.always else numpy.where(_any(has, root.demanded_by, len(choices)), price, 0.0)
     if meeting:
-        total += _arranged(problem, meeting, has, len(choices))
+        total += _arranged(problem, meeting, has, sizes)
     if problem.costs.transactional:
-        total += _premiums(problem, has, len(choices))
+        total += _premiums(problem, has, sizes)
     return total
+
+
+class Sizes:
+    """By how much entries are larger under every choice, and what that costs: worked out for each size by itself."""
+
+    def __init__(self, problem: Problem, has: dict[str, Table], many: int) -> None:
+        self.problem = problem
+        self.many = many
+        self.larger: dict[tuple[str, tuple[str, ...]], Table] = {}
+        for entity, homes in problem.growth.homes.items():
+            elsewhere = numpy.zeros(many, dtype=bool)
+            for name, at in homes:
+                self.larger[name, at] = numpy.where(elsewhere, 0.0, self._added(entity, name, has))
+                elsewhere = elsewhere | has[name]
+            for name, whole in problem.growth.wholes.items():
+                if whole == entity:
+                    self.larger[name, ()] = self._added(entity, name, has)
+
+    def _added(self, entity: str, place: str, has: dict[str, Table]) -> Table:
+        """What all views of an entity but one add to its rows there: their keys, and each value once."""
+        found = numpy.zeros(self.many)
+        for one in self.problem.growth.adding:
+            if one.entity != entity or place in one.held_by:
+                continue
+            value = numpy.zeros(self.many)
+            for name, more in one.bytes.items():
+                if name != place:
+                    value = numpy.maximum(value, has[name] * more) if one.value else value + has[name] * more
+            found += value
+        return found
+
+    def option_cost(self, option: Option) -> Table:
+        found = numpy.full(self.many, option.cost.cost)
+        if option.work is None or option.view is None:
+            return found
+        chains = {"": option.work.at, **{chain: tuple(chain.split(".")) for chain in option.work.along}}
+        places = {chain: (option.view.name, at) for chain, at in chains.items()}
+        tables = {chain: self.larger[at] for chain, at in places.items() if at in self.larger}
+        tables = {chain: table for chain, table in tables.items() if table.any()}
+        if tables:
+            sizes, which = numpy.unique(numpy.stack(list(tables.values())), axis=1, return_inverse=True)
+            for number, some in enumerate(sizes.T):
+                if some.any():
+                    larger = dict(zip(tables, map(float, some), strict=True))
+                    requests = option.work.requests * max(1.0, option.times)
+                    work = replace(option.work, requests=requests, larger=larger)
+                    found[which.ravel() == number] = self.problem.costs.read(work).cost * min(1.0, option.times)
+        return found
+
+    def kept_more(self, name: str) -> Table:
+        """What storing and writing a view costs more, without transactions."""
+        problem, found = self.problem, numpy.zeros(self.many)
+        if name in problem.growth.wholes and (name, ()) in self.larger:
+            found += problem.costs.keep_more(1.0) * self.larger[name, ()] * problem.facts[name].rows
+        for (write, view), parts in problem.upkeep.items():
+            if view == name and write in problem.rates:
+                for part in parts:
+                    found += self._touched_more(name, part) * problem.rates[write] * problem.costs.per_second
+        return found
+
+    def premium_more(self, name: str, parts: Sequence[Upkeep]) -> Table:
+        """What transactions add to that, per call; as much again, where nothing else is said."""
+        return sum((self._touched_more(name, part) for part in parts), numpy.zeros(self.many))
+
+    def _touched_more(self, name: str, part: Upkeep) -> Table:
+        found = numpy.zeros(self.many)
+        table = self.larger.get((name, part.work.at))
+        if table is not None and part.cost.cost:
+            plain = self.problem.costs.touch(part.work).cost
+            for size in numpy.unique(table):
+                work = replace(part.work, entry_bytes=part.work.entry_bytes + float(size))
+                found[table == size] = self.problem.costs.touch(work).cost - plain
+        return found
 
 
 def _any(has: dict[str, Table], names: Iterable[str], many: int) -> Table:
@@ -123,18 +199,18 @@ def _fixed(problem: Problem, name: str) -> float:
     return cost
 
 
-def _price(problem: Problem, goal: Goal, has: dict[str, Table], prices: dict[int, Table], many: int) -> Table:
+def _price(problem: Problem, goal: Goal, has: dict[str, Table], sizes: Sizes, prices: dict[int, Table]) -> Table:
     """The price of one goal under every choice."""
     if goal.number in prices:
         found = prices[goal.number]
         assert found is not None, "a plan that needs itself"
         return found
     prices[goal.number] = None
-    best = numpy.full(many, INFEASIBLE)
+    best = numpy.full(sizes.many, INFEASIBLE)
     for option in goal.options:
-        cost = numpy.full(many, option.cost.cost + option.waits * problem.wait_cost)
+        cost = sizes.option_cost(option) + option.waits * problem.wait_cost
         for sub in option.subs:
-            cost = cost + _price(problem, sub.goal, has, prices, many)
+            cost = cost + _price(problem, sub.goal, has, sizes, prices)
         for name in option.takes:
             cost = numpy.where(has[name], cost, INFEASIBLE)
         best = numpy.minimum(best, cost)
@@ -142,20 +218,21 @@ def _price(problem: Problem, goal: Goal, has: dict[str, Table], prices: dict[int
     return best
 
 
-Plan = tuple[frozenset[str], float, dict[str, float]]
-"""The views that a plan takes, what it costs per call, and what it takes of the hottest place of each view."""
+Plan = tuple[frozenset[str], Table, dict[str, float]]
+"""The views that a plan takes, what it costs per call under every choice, and what it takes of the hottest place of
+each view."""
 
 
-def _plans(problem: Problem, goal: Goal) -> list[Plan]:
+def _plans(problem: Problem, goal: Goal, sizes: Sizes) -> list[Plan]:
     """Every plan of a goal, whatever views there are; of those that take the same views and read the same places, the
     cheapest."""
     found: dict[tuple[object, ...], Plan] = {}
     for option in goal.options:
-        cost = option.cost.cost + option.waits * problem.wait_cost
+        cost = sizes.option_cost(option) + option.waits * problem.wait_cost
         heat = {option.view.name: option.heat} if option.view is not None and option.heat else {}
         some: list[Plan] = [(option.takes, cost, heat)]
         for sub in option.subs:
-            below = _plans(problem, sub.goal)
+            below = _plans(problem, sub.goal, sizes)
             some = [
                 (
                     takes | more,
@@ -167,17 +244,17 @@ def _plans(problem: Problem, goal: Goal) -> list[Plan]:
             ]
         for plan in some:
             key = (plan[0], tuple(sorted(plan[2].items())))
-            if key not in found or plan[1] < found[key][1]:
-                found[key] = plan
+            known = found.get(key, plan)
+            found[key] = (plan[0], numpy.minimum(plan[1], known[1]), plan[2])
     return list(found.values())
 
 
-def _arranged(problem: Problem, roots: Sequence[Root], has: dict[str, Table], many: int) -> Table:
+def _arranged(problem: Problem, roots: Sequence[Root], has: dict[str, Table], sizes: Sizes) -> Table:
     """What patterns cost under every choice, if they are answered in the cheapest of all combinations of their plans in
     which no place is read too often."""
     per_second = problem.costs.per_second
     limits = [(place.views, place.most + 1e-5) for place in problem.crowds.places]
-    best = numpy.full(many, INFEASIBLE)
+    best = numpy.full(sizes.many, INFEASIBLE)
 
     def go_on(number: int, cost: Table, sums: list[float]) -> None:
         if number == len(roots):
@@ -195,8 +272,8 @@ def _arranged(problem: Problem, roots: Sequence[Root], has: dict[str, Table], ma
             if (here < best).any():
                 go_on(number + 1, here, more)
 
-    plans = [sorted(_plans(problem, root.goal), key=lambda plan: plan[1]) for root in roots]
-    go_on(0, numpy.zeros(many), [0.0] * len(limits))
+    plans = [sorted(_plans(problem, root.goal, sizes), key=lambda plan: float(plan[1].min())) for root in roots]
+    go_on(0, numpy.zeros(sizes.many), [0.0] * len(limits))
     return best
 
 
@@ -207,7 +284,8 @@ def least_excess(problem: Problem) -> float:
     choices = numpy.arange(len(possible))
     has = {name: (choices >> place & 1).astype(bool) for place, name in enumerate(problem.views)}
     places = problem.crowds.places
-    plans = [_plans(problem, root.goal) for root in problem.roots if root.kind == "pattern"]
+    sizes = Sizes(problem, has, len(possible))
+    plans = [_plans(problem, root.goal, sizes) for root in problem.roots if root.kind == "pattern"]
     best = INFEASIBLE
 
     def go_on(number: int, left: Table, sums: list[float]) -> None:
@@ -242,7 +320,7 @@ def _couplings(problem: Problem, has: dict[str, Table], many: int) -> Table:
         views = {name: weight for name, weight in row.coefficients.items() if name not in variables}
         if views and not counted:
             amount = sum((has[name] * weight for name, weight in views.items()), numpy.zeros(many))
-            total[(amount < row.low - 1e-9) | (amount > row.high + 1e-9)] = INFEASIBLE
+            total[(amount < row.low - MET) | (amount > row.high + MET)] = INFEASIBLE
         elif any(row.coefficients[name] < 0 for name in counted):
             (by,) = (name for name in counted if row.coefficients[name] < 0)
             assert row.coefficients[by] == -1.0
@@ -254,20 +332,21 @@ def _couplings(problem: Problem, has: dict[str, Table], many: int) -> Table:
     for row in problem.couplings.rows:
         if all(row.coefficients[name] > 0 for name in row.coefficients if name in variables):
             value = sum((known[name] * weight for name, weight in row.coefficients.items()), numpy.zeros(many))
-            total[(value < row.low - 1e-9) | (value > row.high + 1e-9)] = INFEASIBLE
+            total[(value < row.low - MET) | (value > row.high + MET)] = INFEASIBLE
     for name, (cost, upper, _) in variables.items():
         total += cost * values[name]
         total[values[name] > upper] = INFEASIBLE
     return total
 
 
-def _premiums(problem: Problem, has: dict[str, Table], many: int) -> Table:
+def _premiums(problem: Problem, has: dict[str, Table], sizes: Sizes) -> Table:
     """Entries that we keep cost a premium in a transaction: where a call touches several of them, or is one of those
     that the model makes together with others.
 
     What only some calls touch comes together with what each call touches, if there is such a thing; otherwise it is
     taken for touched by each.
     """
+    many = sizes.many
     total = numpy.zeros(many)
     for write, rate in problem.rates.items():
         calls = problem.calls[write]
@@ -303,6 +382,7 @@ def _premiums(problem: Problem, has: dict[str, Table], many: int) -> Table:
             share = numpy.ones(many) if calls.several_rows else calls.together + apart * with_another / first
             paid = [part for part in problem.upkeep[write, view] if part.entries and not part.carries]
             premium = sum(problem.costs.premium(part.work, part.cost).cost for part in paid)
+            premium = premium + sizes.premium_more(view, paid)
             total += has[view] * share * premium * rate * problem.costs.per_second
     return total
 

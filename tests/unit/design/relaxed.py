@@ -64,7 +64,9 @@ def _solved(highs: Any, linear: Linear) -> float | None:
         highs.run()
         if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
-        further = list(linear.implied.violated(highs.getSolution().col_value))
+        values = highs.getSolution().col_value
+        further = list(linear.implied.violated(values))
+        further += list(linear.larger.violated(values)) if linear.larger is not None else []
         if not further:
             return float(highs.getInfo().objective_function_value)
         for row, low in further:

@@ -52,7 +52,7 @@ targets: { dynamodb: { partition_mb: SIZE } }
 LATEST = '  latest: { find: Reading, where: "sensor = :s", order: at desc, limit: 20, rate: RATE, p99: 50ms }'
 
 
-def model_of(size: str = "100", latest: str = "") -> Model:
+def model_of(size: str = "150", latest: str = "") -> Model:
     more = LATEST.replace("RATE", latest).strip() if latest else ""
     return parse_model(TEXT.replace("MORE", more).replace("SIZE", size))
 
@@ -63,7 +63,7 @@ def forms_of(model: Model) -> Forms:
 
 
 @pytest.mark.parametrize(
-    ("size", "cut"), [("100000", None), ("1000", None), ("100", "month"), ("10", "day"), ("0.2", "hour")]
+    ("size", "cut"), [("100000", None), ("1000", None), ("150", "month"), ("10", "day"), ("0.2", "hour")]
 )
 def test_the_largest_bucket_that_fits(size: str, cut: str | None) -> None:
     model = model_of(size)
@@ -78,7 +78,7 @@ def test_the_largest_bucket_that_fits(size: str, cut: str | None) -> None:
 
 
 def test_what_no_bucket_makes_small_enough_is_no_candidate() -> None:
-    model = model_of("0.0001")
+    model = model_of("0.001")
     forms = forms_of(model)
     found = forms.of(view(model, "sensor | at", entity="Reading"))
     assert isinstance(found, Rejection)
@@ -102,12 +102,12 @@ def test_a_range_between_two_moments_reads_the_buckets_it_runs_over() -> None:
 
 
 def test_a_bound_on_one_side_leaves_the_buckets_open() -> None:
-    model = parse_model(TEXT.replace("at between :a and :b", "at > :a").replace("MORE", "").replace("SIZE", "100"))
+    model = parse_model(TEXT.replace("at between :a and :b", "at > :a").replace("MORE", "").replace("SIZE", "150"))
     assert matched(model, view(model, "sensor, day(at) | at", entity="Reading")) is None
 
 
 def test_the_latest_rows_are_found_by_a_directory() -> None:
-    model = model_of("100", latest="1000/s")
+    model = model_of("150", latest="1000/s")
     found = design(model, get_engine("dynamodb"))
     node = found.plans["latest"].node
     assert isinstance(node, Drive)
@@ -127,8 +127,8 @@ def test_the_latest_rows_are_found_by_a_directory() -> None:
 
 def test_the_program_weighs_a_directory_against_shards() -> None:
     """A directory costs every write, shards cost every read."""
-    read = design(model_of("100", latest="1000/s"), get_engine("dynamodb"))
-    written = design(model_of("100", latest="1/h"), get_engine("dynamodb"))
+    read = design(model_of("150", latest="1000/s"), get_engine("dynamodb"))
+    written = design(model_of("150", latest="1/h"), get_engine("dynamodb"))
     assert any(view.measures for view in read.views.values())
     assert not any(view.measures for view in written.views.values())
     ways = [part.ways for view in written.views.values() for part in view.partition if part.ways > 1]
@@ -153,7 +153,7 @@ import json, sys
 from keyplan.design import design, document
 from keyplan.engines import get_engine
 from tests.unit.design.test_buckets import model_of
-for size, rate in (("100", "1000/s"), ("100", "1/h"), ("10", "10/s")):
+for size, rate in (("150", "1000/s"), ("150", "1/h"), ("10", "10/s")):
     model = model_of(size, rate)
     told = document(model, design(model, get_engine("dynamodb")))
     del told["objective"]["seconds"]

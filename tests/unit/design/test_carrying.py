@@ -40,7 +40,7 @@ def games(reads: str = "50", seats: str = "0.2") -> Model:
 def stored(model: Model, found: Design) -> float:
     """What the views of a design cost to store as they are in the end, all that they carry included."""
     costs = get_engine(found.engine).costs(model)
-    facts = Facts(model, Statistics(model))
+    facts = Facts(model, Statistics(model), costs)
     return sum(costs.keep(view, facts.of(view)) for view in found.views.values())
 
 

@@ -8,7 +8,7 @@ from keyplan.design import design
 from keyplan.design.needs.computed import computed_behind, unkeyable
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.model.model import Model, path_of
-from keyplan.plan.steps import Search
+from keyplan.plan.steps import Owned, Search
 from keyplan.plan.walk import searches
 from tests.unit.design.nouns import model_of
 
@@ -96,6 +96,50 @@ def test_what_is_read_far_more_often_than_it_changes_is_kept_with_its_row(engine
 def test_nothing_is_kept_where_its_writers_would_meet(engine: str) -> None:
     found = design(posts(top="20%", written="200/s"), get_engine(engine))
     assert "comments_in" not in found.views[found.homes["Post"][0]].holds
+
+
+OWNED = """
+  post: { find: Post, where: "post_id = :id", rate: 2k/s }
+  comments_of: { count: Comment, where: "post = :post", rate: 500/s }
+"""
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_what_a_row_keeps_answers_who_asks_for_just_that(engine: str) -> None:
+    write = "comment: { create: Comment, rate: 5/s }"
+    found = design(model_of(POSTS.format(top="0.001%"), OWNED, write), get_engine(engine))
+    node = found.plans["comments_of"].node
+    assert isinstance(node, Owned)
+    assert isinstance(node.row, Search)
+    assert found.views[node.row.view].entity == "Post"
+    assert node.columns == (("count", "comments_in"),)
+    assert [search.view for search in searches(node.instead)] != [node.row.view]
+    figures = found.plans["comments_of"].figures
+    assert (figures.requests, figures.trips) == (1, 1)
+    assert not any(view.measures for view in found.views.values()), "nothing counts what is counted already"
+    # Without the field there is a counter, or the comments of a post are read: either costs more.
+    plain = POSTS.format(top="0.001%").replace(", comments_in: count(comments)", "")
+    without = design(model_of(plain, OWNED, write), get_engine(engine)).plans["comments_of"]
+    assert not isinstance(without.node, Owned)
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_no_row_is_asked_for_what_it_would_not_keep(engine: str) -> None:
+    """Where writers would meet nothing is kept, and only the very same aggregate is."""
+    write = "comment: { create: Comment, rate: 200/s }"
+    met = design(model_of(POSTS.format(top="20%"), OWNED, write), get_engine(engine))
+    assert not isinstance(met.plans["comments_of"].node, Owned)
+    others = (
+        OWNED
+        + """
+  short: { count: Comment, where: "post = :post and body = :body", rate: 500/s }
+  most: { max: Comment.comment_id, where: "post = :post", rate: 500/s }
+  each: { count: Comment, group: [post], where: "post = :post", rate: 500/s }
+"""
+    )
+    write = "comment: { create: Comment, rate: 5/s }"
+    found = design(model_of(POSTS.format(top="0.001%"), others, write), get_engine(engine))
+    assert not any(isinstance(found.plans[name].node, Owned) for name in ("short", "most", "each"))
 
 
 # behind references

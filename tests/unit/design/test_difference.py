@@ -111,6 +111,18 @@ def test_a_key_that_changes_has_moved(engine: str) -> None:
     assert plan["after"]
 
 
+def test_parts_that_move_between_partition_and_sort_are_seen_to() -> None:
+    model = notes()
+    locked = design(model, get_engine("dynamodb"))
+    name = next(name for name, view in locked.views.items() if view.partition and view.sort)
+    view = locked.views[name]
+    moved = replace(view, partition=view.parts, sort=())
+    now = replace(locked, views={**locked.views, name: moved})
+    (move,) = difference(model, locked, now)["moved"]
+    sides = [", ".join(map(str, parts)) for parts in (view.partition, view.sort, moved.partition)]
+    assert move["changes"] == [f"key ({sides[0]}; {sides[1]}) becomes ({sides[2]})"]
+
+
 @pytest.mark.parametrize("engine", BUILTIN)
 def test_a_new_field_joins_the_whole_rows_that_are_kept(engine: str) -> None:
     here = get_engine(engine)

@@ -26,7 +26,7 @@ from tests.unit.design.nouns import model_of
 ENTITIES = """
 P: { count: 200k, fields: { pid: "int, key", name: string(8), kind: string(4), n: count(ds) } }
 C: { count: 10M, fields: { cid: "int, key", p: "P, as cs", w: "string(6), distinct 5000", code: "string(9), unique" } }
-D: { count: 2M, fields: { did: "int, key", p: "P, as ds", v: int, at: timestamp } }
+D: { count: 20M, fields: { did: "int, key", p: "P, as ds", v: int, at: timestamp } }
 """
 PATTERNS = """
 first: { find: C, where: "w = :w", order: "p.n desc", limit: 20, rate: 300/s }
@@ -88,7 +88,7 @@ def test_copies_of_what_is_gone_are_left_out(engine: str) -> None:
 COUNTED = """
 P: { count: 20k, fields: { pid: "uuid, key", kind: string(4), n: sum(ds.v), m: count(ds) } }
 C: { count: 600k, fields: { cid: "ulid, key", p: "P, as cs", v: int } }
-D: { count: 2M, fields: { did: "uuid, key", p: "P, as ds", v: int } }
+D: { count: 20M, fields: { did: "uuid, key", p: "P, as ds", v: int } }
 """
 COUNTS = """
 some: { find: C, where: "p.m < :b", page: 50, rate: 1/h }

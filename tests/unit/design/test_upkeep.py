@@ -6,7 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from keyplan.design.problem.build import build_problem
+from keyplan.design.problem.definition import CHECK
 from keyplan.design.upkeep.effects import Upkeep
+from keyplan.engines import get_engine
 from keyplan.model.model import Model
 from keyplan.plan.view import COPIES, Embed, Part
 from tests.unit.design.nouns import SHOP, model_of, upkeep, view
@@ -30,12 +33,13 @@ def shop() -> Model:
 
 def one(parts: list[Upkeep]) -> Upkeep:
     """The part that changes entries; others only check, or record an intent."""
-    (found,) = [part for part in parts if not part.work.checks]
+    (found,) = [part for part in parts if part.cost.units or part.demands]
     return found
 
 
 def checks(parts: list[Upkeep]) -> float:
-    return sum(part.work.checks for part in parts)
+    """Entries that are checked or noted along; in a transaction each takes two units."""
+    return sum(check.cost.units["write units"] / 2 for part in parts for check in part.checks)
 
 
 def demands(part: Upkeep) -> list[tuple[str, float]]:
@@ -228,3 +232,36 @@ def test_copies_inside_other_rows_are_found_and_changed() -> None:
     assert [demand for part in parts for demand in demands(part)] == [("fan", 2)]
     assert sum(part.work.patches for part in parts) == pytest.approx(2400)  # 120M items of 50k products
     assert not upkeep(model, "describe", plain)
+
+
+TALKS = """
+Talk: { count: 20k, fields: { tid: "uuid, key", title: string(40), topic: string(10), host: "Person, as hosts" } }
+Person: { count: 1k, fields: { pid: "uuid, key", name: string(20) } }
+Member: { count: 100k, fields: { mid: "uuid, key", talk: "Talk, as members", who: "string(6), distinct 5000" } }
+"""
+ASKED = """
+titles: { find: Member, where: "who = :w", with: [talk.title, talk.host.name], rate: 900/s }
+topics: { find: Member, where: "talk = :t", with: [talk.topic], rate: 900/s }
+"""
+CHANGED = """
+join: { create: Member, rate: 1/h }
+rename: { update: Talk, set: [title, topic], where: "tid = :t", rate: 1/h }
+call: { update: Person, set: [name], where: "pid = :p", rate: 1/h }
+"""
+
+
+def test_whatever_views_copy_of_a_row_it_is_read_and_checked_once() -> None:
+    """One lookup and one check per row and write, which all views that copy from it ask for."""
+    found = build_problem(model_of(TALKS, ASKED, CHANGED), get_engine("dynamodb")).problem
+    once: dict[tuple[str, str], list[str]] = {}
+    for root in found.roots:
+        if root.kind in ("copy", CHECK):
+            once.setdefault((root.name, root.kind), []).append(root.label)
+    assert sorted(once["join", "copy"]) == ["Member.talk", "Member.talk.host"]
+    assert sorted(once["join", CHECK]) == ["Member.talk", "Member.talk.host"]
+    assert once["rename", CHECK] == ["Talk, noted"]
+    asking = next(root for root in found.roots if (root.name, root.kind, root.label) == ("join", CHECK, "Member.talk"))
+    copied = {text for name in asking.demanded_by for text in found.views[name].holds if text.startswith("talk.")}
+    assert {"talk.title", "talk.topic"} <= copied
+    only_key = next(view for view in found.views.values() if view.entity == "Member" and view.holds == ("mid",))
+    assert only_key.name not in asking.demanded_by

@@ -15,6 +15,7 @@ from keyplan.design.candidates.local import bases_of, needs_base
 from keyplan.design.candidates.required import homes_inside, is_home
 from keyplan.design.findings.contradictions import contradictions
 from keyplan.design.findings.crowded import crowded_rows
+from keyplan.design.findings.feeds import gathered_feeds
 from keyplan.design.findings.followers import scanning_writes
 from keyplan.design.findings.largest import how_done, large_writes
 from keyplan.design.findings.rare_words import rare_words
@@ -25,7 +26,7 @@ from keyplan.design.needs.subsets import refill_need
 from keyplan.design.options.goals import Goal
 from keyplan.design.problem.beside import heated
 from keyplan.design.problem.build import Built
-from keyplan.design.problem.definition import CARRY, INFEASIBLE, Root, carried, evaluate
+from keyplan.design.problem.definition import INFEASIBLE, Evaluation, Problem, Root, carried, evaluate
 from keyplan.design.problem.heat import heat_of_views, warnings
 from keyplan.design.program.solve import Solution
 from keyplan.design.statistics.weakly import weakly
@@ -65,7 +66,8 @@ class Assembly:
         first = {name: number for number, name in enumerate(built.given_names)}
         order = sorted(solution.chosen, key=lambda name: (first.get(name, len(first)), int(name[1:])))
         self.chosen = {name: built.problem.views[name] for name in order}
-        self.evaluation = evaluate(built.problem, set(solution.chosen))
+        self.grown = built.problem.growth.under(solution.chosen)
+        self.evaluation = self._evaluated(built.problem)
         self._known: dict[tuple[Need, float], Figures] = {}
         self.homes = self._homes()
         self.bases = self._bases()
@@ -119,6 +121,7 @@ class Assembly:
                 *large_writes(self.model, problem, self.chosen.keys()),
                 *rare_words(self.built.statistics, problem, self.evaluation),
                 *slow_patterns(self.model, plans),
+                *gathered_feeds(self.built.statistics, plans),
                 *slow_writes(self.model, writes),
                 *crowded_rows(self.model, self.built.statistics, self.engine.kinds, problem, self.chosen.keys()),
             ),
@@ -129,6 +132,12 @@ class Assembly:
             self._groups(),
         )
         return replace(found, findings=(*found.findings, *self.engine.findings(self.model, found)))
+
+    def _evaluated(self, problem: Problem) -> Evaluation:
+        """What is chosen, priced, with options as they are where entries are larger beside others."""
+        found = evaluate(problem, set(self.solution.chosen))
+        found.choice = {number: self.grown.option(problem.costs, option) for number, option in found.choice.items()}
+        return found
 
     # views
 
@@ -283,7 +292,7 @@ class Assembly:
     def _lookup(self, goal: Goal) -> Node:
         """The best plan of one more goal under the choice that is made."""
         problem = replace(self.built.problem, roots=[Root("lookup", "old", goal, 0.0)], required=[], rates={})
-        found = evaluate(problem, set(self.solution.chosen))
+        found = self._evaluated(problem)
         if found.cost == INFEASIBLE or goal.number not in found.choice:
             return self._scan(goal.need)
         self.evaluation.choice.update(found.choice)
@@ -295,7 +304,7 @@ class Assembly:
         if known not in self._known:
             goal = self.built.options.root(need, None, times=times)
             problem = replace(self.built.problem, roots=[Root("lookup", "old", goal, 0.0)], required=[], rates={})
-            found = evaluate(problem, set(self.solution.chosen))
+            found = self._evaluated(problem)
             if found.cost == INFEASIBLE or goal.number not in found.choice:
                 self._known[known] = self._scanned(need)
             else:
@@ -372,7 +381,7 @@ class Assembly:
         problem = self.built.problem
         touches = self._touches(name)
         roots = (root for root in problem.roots if root.name == name and root.applies(self.chosen))
-        lookups = [root for root in roots if root.kind != CARRY]
+        lookups = [root for root in roots if root.looks_up]
         cost = sum((touch.cost for touch in touches), 0.0)
         units: dict[str, float] = {}
         for touch in touches:
@@ -401,14 +410,12 @@ class Assembly:
         touches = []
         for view in self.chosen:
             for part in problem.upkeep.get((name, view), ()):
-                work = part.work
+                work, once = self.grown.work(view, part.work), self.grown.upkeep(problem.costs, view, part)
                 puts = work.puts + work.patches + work.moves + work.adds
                 deletes = work.deletes + work.moves
                 if puts or deletes or work.checks:
-                    premium = (
-                        problem.costs.premium(work, part.cost).share(shares.get(view, 0.0)) if part.entries else Cost()
-                    )
-                    cost = total((part.cost, premium))
+                    premium = problem.costs.premium(work, once).share(shares.get(view, 0.0)) if part.entries else Cost()
+                    cost = total((once, premium))
                     edits = {"put": work.puts, "patch": work.patches, "move": work.moves, "delete": work.deletes}
                     edits["add"] = work.adds
                     edit = max(edits, key=lambda edit: edits[edit])
@@ -417,9 +424,9 @@ class Assembly:
         return [*touches, *self._patched(name)]
 
     def _patched(self, name: str) -> Iterator[Touch]:
-        """Rows in homes that are changed for what other views have of them."""
+        """Rows in homes that are changed, or checked, for what other views have of them."""
         for root in self.built.problem.roots:
-            if root.name == name and root.kind == CARRY and root.applies(self.chosen):
+            if root.name == name and not root.looks_up and root.applies(self.chosen):
                 option = self.evaluation.choice[root.goal.number]
                 if option.view is None:
                     home, at = self.homes[root.goal.need.entity]
@@ -450,14 +457,14 @@ class Assembly:
         found = {}
         for name, view in self.chosen.items():
             facts = problem.facts[name]
-            cost = problem.fixed_cost(name) - problem.carrying[name]
+            cost = problem.fixed_cost(name) - problem.carrying[name] + problem.growing_cost(name, self.grown)
             found[self.names[name]] = ViewFigures(
                 facts.rows,
                 self._bytes(name),
                 facts.partitions,
                 cost,
                 tuple(users[name]),
-                problem.costs.keep(view, facts),
+                problem.costs.keep(view, facts) + self.grown.stored(problem.costs, name, facts),
             )
         return found
 
@@ -465,9 +472,11 @@ class Assembly:
         """What a view stores, embedded rows included."""
         problem = self.built.problem
         view, facts = self.chosen[name], problem.facts[name]
-        size = problem.costs.entry_bytes(view, facts)
+        size = problem.costs.entry_bytes(view, facts) + self.grown.places.get((name, ()), 0.0)
         for chain, embed in facts.embeds.items():
-            size += problem.costs.entry_bytes(view, facts, tuple(chain.split("."))) * embed.per_parent
+            at = tuple(chain.split("."))
+            each = problem.costs.entry_bytes(view, facts, at) + self.grown.places.get((name, at), 0.0)
+            size += each * embed.per_parent
         return size * facts.rows
 
     def _findings(self) -> tuple[Finding, ...]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from keyplan.design.options.goals import Goal
-from keyplan.design.problem.definition import CARRY
 from keyplan.model.pattern import Condition, Order
 from keyplan.plan.steps import FIRST, UNTIL, WINDOW, Touch
 
@@ -37,7 +36,10 @@ def _walk(assembly: Assembly, goal: Goal, steps: list[Mapping[str, Any]]) -> Non
         # The first rows of an index in its order are no scan of it.
         first = found is not None and found.ordered and need.limit is not None and not (found.filter or found.left)
         scan = bool(found and found.scan and not first)
-        get = get and assembly.engine.kinds[view.kind].gets
+        kind = assembly.engine.kinds[view.kind]
+        # A row whose children stand beside it comes with them as a range of entries.
+        beside = bool(option.along) and not (kind.one_value or option.beside)
+        get = get and kind.gets and not beside
         op = "scan" if scan else "get" if get and option.entries <= 1 else "batch_get" if get else "query"
         step: dict[str, Any] = {
             "op": op,
@@ -89,7 +91,7 @@ def write_steps(assembly: Assembly, name: str, touches: Sequence[Touch]) -> tupl
     """The lookups of a write, then what it writes."""
     steps: list[Mapping[str, Any]] = []
     for root in assembly.built.problem.roots:
-        if root.name == name and root.kind != CARRY and root.applies(assembly.chosen):
+        if root.name == name and root.looks_up and root.applies(assembly.chosen):
             before = len(steps)
             _walk(assembly, root.goal, steps)
             for number in range(before, len(steps)):

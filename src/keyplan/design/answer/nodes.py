@@ -11,7 +11,7 @@ from keyplan.engines.base import Kind
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
 from keyplan.model.pattern import Order, Outer, Path, Select
-from keyplan.plan.steps import Attach, Beside, Drive, Extend, Fold, Intersect, Node, Search, Then, Windows
+from keyplan.plan.steps import Attach, Beside, Drive, Extend, Fold, Intersect, Node, Owned, Search, Then, Windows
 from keyplan.plan.view import COUNT, View
 
 
@@ -45,6 +45,9 @@ class Nodes:
             return Fold(self.node(option.subs[0].goal), need.fold.group, need.fold.compute)
         if option.kind == "apart":
             return Beside(tuple(self.node(part.goal) for part in option.subs))
+        if option.kind == "owned":
+            row, instead = option.subs
+            return Owned(self.node(row.goal), option.columns, self.node(instead.goal))
         if option.kind == "windows":
             return self._windows(need, option)
         if option.kind == "measure":

@@ -91,7 +91,8 @@ def _parts(model: Model, need: Need, fold: FoldSpec) -> tuple[tuple[Part, ...], 
     for condition in need.given:
         part = Part(str(condition.path), condition.cut)
         if condition.op in ("=", "in"):
-            equal.append(part)
+            if part not in equal:
+                equal.append(part)
         elif condition.op in RANGES and condition.op != "begins_with":
             cuts = {group.cut for group in fold.group if group.path == condition.path} - {None, condition.cut}
             if not all(is_within(condition.cut, cut) for cut in cuts):
@@ -100,6 +101,7 @@ def _parts(model: Model, need: Need, fold: FoldSpec) -> tuple[tuple[Part, ...], 
                 rest.append(part)
         elif condition.op != "present":
             return None
+    rest = [part for part in rest if part not in equal]  # a value may be fixed and bounded as well
     there = {str(condition.path) for condition in need.given if condition.op in PRESENCE}
     for group in fold.group:
         part = Part(str(group.path), group.cut)

@@ -88,8 +88,9 @@ def _child_orders(
     rest = [column for column in model.entities[role.entity].key if column not in role.columns]
     found: dict[tuple[Part, ...], None] = {}
     for paths in (*wanted, []):
-        # A row that lacks a part of the key would have no entry at all.
-        order = [str(path) for path in paths if not path.roles and _always_there(model, role.entity, path)]
+        # Children of one parent share its key. A row that lacks a part of the key would have no entry at all.
+        own = [path for path in paths if not path.roles and str(path) not in role.columns]
+        order = [str(path) for path in own if _always_there(model, role.entity, path)]
         found[tuple(Part(column) for column in dict.fromkeys((*order, *rest)))] = None
     return list(found)
 

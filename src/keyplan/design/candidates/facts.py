@@ -10,7 +10,7 @@ from keyplan.design.needs.computed import computed_behind, computed_of
 from keyplan.design.statistics.derived import CUT_SECONDS, Statistics, peak_rate
 from keyplan.design.statistics.spread import usual_entries
 from keyplan.design.statistics.together import shares_in_transactions
-from keyplan.engines.work import EmbedFacts, ViewFacts
+from keyplan.engines.work import CostModel, EmbedFacts, ViewFacts, average_part_bytes
 from keyplan.model.entity import Role
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Condition, Path, term_paths
@@ -18,6 +18,7 @@ from keyplan.model.types import Type
 from keyplan.model.values import average_bytes
 from keyplan.model.write import Write
 from keyplan.plan.dangling import dangling_role
+from keyplan.plan.types import measure_type
 from keyplan.plan.view import COPIES, COUNT, Embed, Part, View
 
 FIXED_BYTES = {"int": 8, "decimal": 8, "float": 8, "bool": 1, "date": 10, "timestamp": 24, "uuid": 36, "ulid": 26}
@@ -65,8 +66,10 @@ class _KeyFacts:
 class Facts:
     """Works out `ViewFacts`."""
 
-    def __init__(self, model: Model, statistics: Statistics) -> None:
+    def __init__(self, model: Model, statistics: Statistics, costs: CostModel | None = None) -> None:
         self.model = model
+        self._field_bytes = costs.field_bytes if costs is not None else lambda path, type: average_bytes(type)
+        self._part_bytes = costs.part_bytes if costs is not None else average_part_bytes
         self.statistics = statistics
         self.share = cache(self._share)
         self._is_computed = cache(self._computed)
@@ -118,9 +121,9 @@ class Facts:
             values[text], largest = self._value_bytes(entity, text)
             most += largest
         for measure in view.measures:
-            values[measure.name] = 8.0
+            values[measure.name] = self._field_bytes(measure.name, measure_type(self.model, entity, measure))
         if view.measures:
-            values[COUNT] = 4.0
+            values[COUNT] = self._field_bytes(COUNT, Type("int"))
         embeds: dict[str, EmbedFacts] = {}
         for embed in view.embeds:
             self._embed(entity, embed, "", 1.0, 1.0, embeds)
@@ -148,7 +151,8 @@ class Facts:
             embeds,
             key.hottest,
             self._row_bytes[entity],
-            self.marked_bytes(view),
+            carried := self._marked(view),
+            sum(carried.values()) * self.statistics.rows(entity),
             together,
             key.partition_bytes,
         )
@@ -158,7 +162,9 @@ class Facts:
         found = self._bytes.get((entity, text))
         if found is None:
             path = path_of(text, self.model, entity)
-            found = self.statistics.bytes(entity, path), most_bytes(self.model.column(entity, path).type)
+            type = self.model.column(entity, path).type
+            mean = self._field_bytes(text, type) * self.statistics.path_present(entity, path)
+            found = mean, most_bytes(type)
             self._bytes[(entity, text)] = found
         return found
 
@@ -243,10 +249,9 @@ class Facts:
         for measure in view.measures:
             yield from (str(path) for path in term_paths(measure.term))
 
-    def marked_bytes(self, view: View) -> float:
-        """What the home holds, in all, of the values behind references that groups depend on."""
-        sizes = [self.statistics.bytes(view.entity, path) for path in marks_of(self.model, view)]
-        return sum(sizes) * self.statistics.rows(view.entity)
+    def _marked(self, view: View) -> dict[str, float]:
+        """What a home holds of the values behind references that groups depend on."""
+        return {str(path): self._value_bytes(view.entity, str(path))[0] for path in marks_of(self.model, view)}
 
     def _embed(
         self, entity: str, embed: Embed, prefix: str, mean: float, most: float, found: dict[str, EmbedFacts]
@@ -258,8 +263,7 @@ class Facts:
             per_parent, hottest = min(per_parent, float(embed.limit)), min(hottest, float(embed.limit))
         values = {}
         for text in embed.holds:
-            path = path_of(text, self.model, role.entity)
-            values[text] = self.statistics.bytes(role.entity, path)
+            values[text], _ = self._value_bytes(role.entity, text)
         name = f"{prefix}{embed.role}"
         writes, together = self._written_inside(role, embed)
         key = self.key_bytes(role.entity, embed.sort)
@@ -329,13 +333,5 @@ class Facts:
                 total += 2
                 continue
             kind = self.model.column(entity, path_of(part.path, self.model, entity)).type
-            if part.cut == "each" and kind.of is not None:
-                kind = kind.of
-            if part.cut in CUT_SECONDS:
-                total += 10
-            elif part.cut == "words":
-                total += 8
-            else:
-                total += average_bytes(kind)
-            total += 1
+            total += self._part_bytes(kind, part.cut) + 1
         return total

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from keyplan.design.needs.need import is_generated
 from keyplan.engines.base import Kind
 from keyplan.model.model import Model, path_of
 from keyplan.model.write import Children
@@ -112,12 +113,20 @@ def _embed_is_exact(model: Model, view: View, role: str, also: Collection[str] =
 
 def _needs_guard(model: Model, entity: str) -> bool:
     """Whether a create may meet an existing key: not where every new key is generated."""
-    here = model.entities[entity]
-    generated = any(here.columns[column].type.kind in ("uuid", "ulid") and column in here.fields for column in here.key)
-    if generated:
-        return False
     creates = [write for write in model.writes.values() if write.kind == "create"]
-    return any(entity in _written(model, write.entity, write.children) for write in creates)
+    return any(entity in _given(model, write.entity, write.children, False) for write in creates)
+
+
+def _given(model: Model, entity: str, children: Children, is_named_after: bool) -> set[str]:
+    """Of an entity that is created and of its children, at any depth, those whose keys are given: neither generated
+    nor named after a row that is new itself, which a reference to some other row is not."""
+    is_new = is_named_after or is_generated(model, entity)
+    found = set() if is_new else {entity}
+    for name, deeper in children.items():
+        role = model.entities[entity].roles[name]
+        named_after = is_new and {*role.columns} <= {*model.entities[role.entity].key}
+        found |= _given(model, role.entity, deeper, named_after)
+    return found
 
 
 def _is_upserted(model: Model, entity: str) -> bool:

@@ -26,6 +26,7 @@ from keyplan.design.needs.need import (
     wanted,
     whole_row,
 )
+from keyplan.design.needs.owned import owner_rows
 from keyplan.design.needs.subsets import refill_needs
 from keyplan.design.needs.told import told_by
 from keyplan.design.statistics.derived import Statistics
@@ -65,6 +66,7 @@ def _raised(model: Model, statistics: Statistics, need: Need) -> Iterator[Need]:
         if last is not None:
             yield last
         yield from wholly_apart(model, need)
+        yield from (row for row, _ in owner_rows(model, statistics, need))
         return
     yield row_by_key(model, need.entity, need.wants, strong=need.strong)
     asked = {*need.wants, *(str(c.path) for c in need.given if not model.is_many(need.entity, c.path.roles))}

@@ -11,7 +11,8 @@ from keyplan.design.candidates.match import Match
 from keyplan.design.candidates.measure import MeasureMatch
 from keyplan.design.candidates.windows import Windowed
 from keyplan.design.needs.need import Need
-from keyplan.engines.work import Cost
+from keyplan.design.needs.owned import Columns
+from keyplan.engines.work import Cost, Work
 from keyplan.model.pattern import Select
 from keyplan.plan.steps import Tell
 from keyplan.plan.view import View
@@ -34,7 +35,7 @@ class Sub:
     role: str = ""
     """The role chain that it fills in; empty: the row's own missing columns; for a computed column its name."""
     what: str = "row"
-    """row, children, computed, outer, inner, rows, first, second, part, whole, edges."""
+    """row, children, computed, outer, inner, rows, first, second, part, whole, edges, instead."""
     under: tuple[str, ...] = ()
     select: Select | None = None
     early: bool = False
@@ -44,7 +45,7 @@ class Sub:
     chance: float = 1.0
     """How often a row has that many."""
     if_gone: bool = False
-    """computed: only for rows whose `role` leads nowhere. That is so rare that no p99 tells of it."""
+    """computed, instead: only for rows whose `role` leads nowhere. That is so rare that no p99 tells of it."""
 
 
 @dataclass
@@ -52,7 +53,8 @@ class Option:
     """One way to reach a goal."""
 
     kind: str
-    """search, measure, windows, fold, apart, drive, then, intersect; of what a home has along: held or patched."""
+    """search, measure, windows, fold, apart, owned, drive, then, intersect; of what a home has along: held or
+    patched."""
     view: View | None
     cost: Cost
     requests: float
@@ -76,9 +78,15 @@ class Option:
     """search: the further view that has to be there, whose documents the view leads to and brings children along."""
     tells: tuple[Tell, ...] = ()
     """search: what the children tell that come with the rows."""
+    columns: Columns = ()
+    """owned: the aggregates, and the columns of the row that keeps them."""
 
     waits: float = 0.0
     """Of a pattern: how often a call has to wait once more, because something is asked for behind this."""
+
+    work: Work | None = None
+    """search: one execution of it, of which there are so many `times`."""
+    times: float = 1.0
 
     takes: frozenset[str] = field(init=False, repr=False)
     """The views that have to be there for it."""

@@ -1,8 +1,9 @@
 """Options: every way to answer a need from the candidate views, as a graph of goals and options.
 
 Six rules make all of them: search a view; fetch what it lacks; drive from the parent; re-root at the child;
-intersect; aggregate (fold the rows, or read a view with measures, or both for a range of time). An option uses at most
-one view; what else it takes are goals of its own, so that its cost depends on one (need, view) only.
+intersect; aggregate (fold the rows, or read a view with measures, or both for a range of time, or the row that keeps
+it). An option uses at most one view; what else it takes are goals of its own, so that its cost depends on one (need,
+view) only.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from keyplan.design.candidates.windows import moments, windowed
 from keyplan.design.needs.apart import told_apart
 from keyplan.design.needs.computed import refusals
 from keyplan.design.needs.need import Need, believed, driven, extreme_row, intersected, present_then_missing, rows_found
-from keyplan.design.options.extras import Extra
+from keyplan.design.needs.owned import owner_rows
+from keyplan.design.options.extras import GONE_SHARE, Extra
 from keyplan.design.options.goals import (
     NO_LIMIT_MS,
     Goal,
@@ -29,7 +31,7 @@ from keyplan.design.options.goals import (
     slowest_p99,
 )
 from keyplan.design.options.walks import Walk, keeps_buckets_apart, match_directory, named_buckets, walks
-from keyplan.design.options.ways import Way, Ways, at_once
+from keyplan.design.options.ways import Way, Ways, timed
 from keyplan.design.statistics.derived import Statistics
 from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
@@ -152,6 +154,7 @@ class Options:
                 self._windowed(goal, depth, first=first)
                 self._folded(goal, depth, first=first)
                 self._apart(goal, depth, first=first)
+                self._owned(goal, depth, first=first)
             return
         if need.buckets is not None:
             self._listed(goal, first=first)
@@ -204,6 +207,8 @@ class Options:
                 reads,
                 beside=way.beside,
                 tells=way.tells,
+                work=way.work,
+                times=times,
             )
         )
 
@@ -259,17 +264,9 @@ class Options:
         key = (id(way), goal.times)  # the ways stay as long as the options
         found = self._known_costs.get(key)
         if found is None:
-            cost = self._timed(way.work, goal, way.cost)
+            cost = timed(self.costs, way.work, goal.times, way.cost)
             found = self._known_costs[key] = (cost, cost.times(goal.times))
         return found
-
-    def _timed(self, work: Work, goal: Goal, cost: Cost) -> Cost:
-        """The cost of one execution among all that one call makes at once, and the p99 and requests of them all."""
-        if goal.times <= 1:
-            if cost.requests is None:
-                return cost
-            return Cost(cost.cost, cost.units, cost.p99_ms, cost.requests * goal.times, cost.trips)
-        return at_once(self.costs, work, goal.times)
 
     # rules 3 and 4: conditions behind a role
 
@@ -409,7 +406,7 @@ class Options:
         reads = self._reads(goal, work) if first else 0.0
         if reads and self._is_refused(goal, work, reads):
             return
-        cost = self._timed(work, goal, self.costs.read(work))
+        cost = timed(self.costs, work, goal.times)
         if cost.p99_ms > goal.budget_ms:
             goal.rejections.append(f"reading the counters takes {cost.p99_ms:.0f} ms of {goal.budget_ms:.0f} ms")
             return
@@ -465,6 +462,25 @@ class Options:
             if all(one.options for one in each):
                 subs = tuple(Sub(one, "", "part", early=True) for one in each)
                 goal.options.append(Option("apart", None, Cost(), 0.0, 1.0, subs=subs))
+
+    def _owned(self, goal: Goal, depth: int, *, first: bool) -> None:
+        """What the row keeps that the rows refer to; where it is not there, they are folded, or counted elsewhere."""
+        if depth:
+            return  # only what a call itself asks: the rows of others have, or fetch, the row that keeps it
+        for need, columns in owner_rows(self.model, self.statistics, goal.need):
+            row = Goal(need, goal.times, goal.budget_ms, number=self._goals)
+            self._goals += 1
+            self._entities.add(need.entity)
+            for way in self.ways.of(need)[0]:
+                if not (way.extras or way.tells):
+                    self._searched(row, way, depth + 1, first=first)
+            if not row.options:
+                continue
+            instead = self._goal(goal.need, goal.times * GONE_SHARE, NO_LIMIT_MS, depth + 1)
+            if instead.options:
+                gone = Sub(instead, "", "instead", chance=GONE_SHARE, if_gone=True)
+                option = Option("owned", None, Cost(), 0.0, 1.0, subs=(Sub(row), gone), columns=columns)
+                goal.options.append(option)
 
 
 def _lying_in(views: Sequence[View]) -> dict[str, list[str]]:

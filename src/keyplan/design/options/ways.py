@@ -483,3 +483,14 @@ def at_once(costs: CostModel, work: Work, times: float) -> Cost:
     together = costs.read(work.of(work.requests * many))
     units = {unit: amount / many for unit, amount in together.units.items()}
     return Cost(together.cost / many, units, together.p99_ms * work.rounds, together.requests, together.trips)
+
+
+def timed(costs: CostModel, work: Work, times: float, once: Cost | None = None) -> Cost:
+    """The cost of one execution among all that one call makes at once, and the p99 and requests of them all; `once` is
+    that of a single one, where it is known."""
+    if times > 1:
+        return at_once(costs, work, times)
+    cost = once if once is not None else read_cost(costs, work)
+    if cost.requests is None:
+        return cost
+    return Cost(cost.cost, cost.units, cost.p99_ms, cost.requests * times, cost.trips)

@@ -20,8 +20,9 @@ from keyplan.design.options.goals import Goal, Heat, Option, goal_p99
 from keyplan.design.options.graph import Options
 from keyplan.design.problem.beside import apart_rows
 from keyplan.design.problem.crowds import crowds_at
-from keyplan.design.problem.definition import CARRY, INFEASIBLE, Calls, Problem, Root
+from keyplan.design.problem.definition import CARRY, CHECK, INFEASIBLE, Calls, Problem, Root
 from keyplan.design.problem.fitting import add_given, called_alike, drop_baseless, fitted_views, heat_of
+from keyplan.design.problem.growth import growth_of
 from keyplan.design.problem.heat import places
 from keyplan.design.problem.worth import at_least_worth, copies_of_rows, is_covering, least_cost, waiting_cost
 from keyplan.design.statistics.derived import Statistics
@@ -144,7 +145,7 @@ def build_problem(
     """
     statistics = like.statistics if like is not None else Statistics(model)
     costs = engine.costs(model)
-    facts = like.forms.facts if like is not None else Facts(model, statistics)
+    facts = like.forms.facts if like is not None else Facts(model, statistics, costs)
     if like is not None and like.ground.model is model:
         candidates, wanted = like.ground.candidates, like.forms.wanted
     else:
@@ -205,6 +206,7 @@ def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None 
     calls = _calls(ground.statistics, kinds)
     demanded = _returned(ground, calls, served, _demanded(model, ground.options, kept))
     roots = [*ground.roots, *demanded, *_carried(model, kinds, ground.options, views, kept)]
+    roots += _checked(model, ground.options, kept)
     required = required_views(model, kinds, views, upserts_meet=costs.goes_on)
     own = costs.couplings(list(views.values()), ground.facts)
     least = least_cost(costs, views, ground.facts, roots, required, upkeep, served)
@@ -230,6 +232,9 @@ def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None 
         _carrying(model, kinds, costs, views, ground.facts, least),
         waiting_cost(costs, roots, least),
         crowds_at((root.goal for root in roots if root.kind == "pattern"), places(model, kinds, views)),
+        growth_of(
+            model, kinds, costs, views, ground.facts, {name: ground.statistics.rows(name) for name in model.entities}
+        ),
     )
     whole = {name: ground.options.root(whole_row(model, name), None) for name in model.entities}
     return Built(problem, ground, whole, couplings, bool(apart), scans)
@@ -483,6 +488,23 @@ def _carried(
                 goal = options.carried(whole_row(model, carry.entity), [*held, paid])
                 roots[key] = Root(write, CARRY, goal, model.writes[write].traffic.rate, False, set(), carry.label)
             roots[key].demanded_by.add(name)
+    return list(roots.values())
+
+
+def _checked(model: Model, options: Options, upkeep: Mapping[tuple[str, str], list[Upkeep]]) -> list[Root]:
+    """One root per row that views copy from and that a write checks: it is checked once, whoever copies from it."""
+    roots: dict[tuple[str, str], Root] = {}
+    for (write, view), parts in upkeep.items():
+        for check in (check for part in parts for check in part.checks):
+            key = (write, check.label)
+            paid = Option(CHECK, None, check.cost, 0.0, 0.0)
+            if key not in roots:
+                goal = options.carried(whole_row(model, check.entity), [paid])
+                roots[key] = Root(write, CHECK, goal, model.writes[write].traffic.rate, False, set(), check.label)
+            goal = roots[key].goal
+            if check.cost.cost > goal.options[0].cost.cost:
+                goal.options = [paid]
+            roots[key].demanded_by.add(view)
     return list(roots.values())
 
 

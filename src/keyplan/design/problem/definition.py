@@ -13,13 +13,17 @@ from types import MappingProxyType
 
 from keyplan.design.options.goals import Goal, Option, goals_below
 from keyplan.design.problem.crowds import NO_CROWDS, Arrangement, Crowds
+from keyplan.design.problem.growth import NO_GROWTH, Grown, Growth
 from keyplan.design.upkeep.effects import Upkeep
 from keyplan.engines.work import CostModel, Couplings, LinearRow, ViewFacts
 from keyplan.plan.view import View
 
 INFEASIBLE = float("inf")
-CARRY = "carry"
-"""Roots that stand for what a home has along for other views."""
+MET = 2e-6
+"""By how much a row may be missed and still be met: what the solver takes for met, and as much again."""
+CARRY, CHECK = "carry", "check"
+"""Roots that stand for what a home has along for other views, and for checks of rows that these copy from: both are
+paid for once, whoever asks for them, and look up nothing."""
 
 
 @dataclass
@@ -28,13 +32,18 @@ class Root:
 
     name: str
     kind: str
-    """pattern, target (the row of a rank), find, children, old, fan, copy, refill, group; CARRY looks up nothing."""
+    """pattern, target (the row of a rank), find, children, old, fan, copy, refill, group; CARRY, CHECK."""
     goal: Goal
     rate: float
     always: bool = True
     demanded_by: set[str] = field(default_factory=set)
     """Names of the views that make a write need this lookup."""
     label: str = ""
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether something is read for it."""
+        return self.kind not in (CARRY, CHECK)
 
     def applies(self, chosen: Iterable[str]) -> bool:
         """Whether it has to be reached under this choice of views."""
@@ -64,6 +73,8 @@ class Problem:
     """What a further round trip is thought to cost the caller of a pattern, in what a call costs."""
     crowds: Crowds = NO_CROWDS
     """Where patterns may read too often together."""
+    growth: Growth = NO_GROWTH
+    """What becomes larger by what is chosen beside it."""
     _fixed: dict[str, float] = field(default_factory=dict, init=False, repr=False)
     _touches: dict[str, dict[str, Touched]] = field(default_factory=dict, init=False, repr=False)
 
@@ -73,9 +84,11 @@ class Problem:
         found._fixed, found._touches = self._fixed, self._touches
         return found
 
-    def option_cost(self, option: Option) -> float:
-        """What an option costs by itself, with what waiting for it is thought to cost."""
-        return option.cost.cost + option.waits * self.wait_cost
+    def option_cost(self, option: Option, grown: Grown | None = None) -> float:
+        """What an option costs by itself, with what waiting for it is thought to cost; where entries are `grown`, or
+        else as small as they can be."""
+        cost = option.cost if grown is None else grown.cost(self.costs, option)
+        return cost.cost + option.waits * self.wait_cost
 
     def crowded_by(self, crowds: Crowds) -> Problem:
         """The same problem with other limits on what patterns read together."""
@@ -94,6 +107,25 @@ class Problem:
                 total += part.cost.cost * rate * self.costs.per_second
         self._fixed[name] = total
         return total
+
+    def growing_cost(self, name: str, grown: Grown) -> float:
+        """What a chosen view costs besides, because its entries are larger beside others; without transactions."""
+        total = grown.stored(self.costs, name, self.facts[name])
+        for write, rate in self.rates.items():
+            for part in self.upkeep.get((write, name), ()):
+                total += (grown.upkeep(self.costs, name, part).cost - part.cost.cost) * rate * self.costs.per_second
+        return total
+
+    def growing_premium(self, write: str, name: str, grown: Grown) -> float:
+        """The same of what transactions add to one write."""
+        total = 0.0
+        for part in self.upkeep.get((write, name), ()):
+            if part.entries and not part.carries:
+                larger = grown.upkeep(self.costs, name, part)
+                if larger is not part.cost:
+                    more = self.costs.premium(grown.work(name, part.work), larger).cost
+                    total += more - self.costs.premium(part.work, part.cost).cost
+        return total * self.rates[write] * self.costs.per_second
 
     def own_touched(self, write: str) -> list[str]:
         """The self-kept views that a write touches."""
@@ -131,8 +163,8 @@ class Problem:
         return all(name in touched and touched[name].share >= 1.0 for name in names)
 
     def _touched(self, write: str, parts: Sequence[Upkeep]) -> Touched:
-        # What a home has along is priced by a root of its own.
-        paid = [part for part in parts if part.entries and not part.carries]
+        # What a home has along, and what is checked, is priced by a root of its own.
+        paid = [part for part in parts if part.entries and part.cost.cost]
         cost = sum(self.costs.premium(part.work, part.cost).cost for part in paid)
         rows = self.calls[write].rows
         shares, several = [0.0, 0.0], 0.0
@@ -221,12 +253,14 @@ def coupling_cost(couplings: Couplings, chosen: set[str]) -> float:
             least[name] = max(least[name], (views - row.high) / -row.coefficients[name])
     for row, views, counted in sums:
         value = views + sum(row.coefficients[name] * least[name] for name in counted)
-        if value < row.low - 1e-9 or value > row.high + 1e-9:
+        if value < row.low - MET or value > row.high + MET:
             return INFEASIBLE
     return sum(couplings.variables[name][0] * amount for name, amount in least.items())
 
 
-def _price(problem: Problem, goal: Goal, chosen: Set[str], best: dict[int, float], choice: dict[int, Option]) -> float:
+def _price(
+    problem: Problem, goal: Goal, chosen: Set[str], grown: Grown, best: dict[int, float], choice: dict[int, Option]
+) -> float:
     """The price of a goal, which with those of all below it is noted in `best`, and the options in `choice`."""
     known = best.get(goal.number)
     if known is not None:
@@ -236,9 +270,9 @@ def _price(problem: Problem, goal: Goal, chosen: Set[str], best: dict[int, float
     for option in goal.options:
         if not option.takes <= chosen:
             continue
-        cost = problem.option_cost(option)
+        cost = problem.option_cost(option, grown)
         for sub in option.subs:
-            cost += _price(problem, sub.goal, chosen, best, choice)
+            cost += _price(problem, sub.goal, chosen, grown, best, choice)
             if cost == INFEASIBLE:
                 break
         if cost < lowest - 1e-15 * max(1.0, abs(lowest) if lowest != INFEASIBLE else 1.0):
@@ -263,13 +297,14 @@ def evaluate(problem: Problem, chosen: set[str], known: Mapping[int, float] = Ma
         if not chosen & set(names):
             total = INFEASIBLE
     total += coupling_cost(problem.couplings, chosen)
+    grown = problem.growth.under(chosen)
     for root in problem.roots:
         if not root.applies(chosen):
             continue
-        cost = _price(problem, root.goal, chosen, best, choice)
+        cost = _price(problem, root.goal, chosen, grown, best, choice)
         if cost == INFEASIBLE:
             unserved.append(root.name)
-    if problem.crowds.places and not unserved and not _arrange(problem, chosen, best, choice):
+    if problem.crowds.places and not unserved and not _arrange(problem, chosen, grown, best, choice):
         total = INFEASIBLE
     for root in problem.roots:
         if root.applies(chosen):
@@ -280,17 +315,30 @@ def evaluate(problem: Problem, chosen: set[str], known: Mapping[int, float] = Ma
     ordered = [name for name in problem.views if name in chosen]
     for name in ordered:
         total += problem.fixed_cost(name)
+    larger = dict.fromkeys(name for name, _ in grown.places)
+    for name in larger:
+        total += problem.growing_cost(name, grown)
     if problem.costs.transactional:
         for write in problem.rates:
             touches = problem.touches(write)
-            total += sum(touches[name].cost * share for name, share in problem.premiums(write, chosen).items())
+            premiums = problem.premiums(write, chosen)
+            total += sum(touches[name].cost * share for name, share in premiums.items())
+            for name in larger:
+                if premiums.get(name):
+                    total += problem.growing_premium(write, name, grown) * premiums[name]
     return Evaluation(total, choice, best, reads, unserved)
 
 
-def _arrange(problem: Problem, chosen: Set[str], best: dict[int, float], choice: dict[int, Option]) -> bool:
+def _arrange(
+    problem: Problem, chosen: Set[str], grown: Grown, best: dict[int, float], choice: dict[int, Option]
+) -> bool:
     """Has patterns read elsewhere where they would be too many at one place; whether that is possible."""
     hot = [root for root in problem.roots if root.goal.number in problem.crowds.goals and root.applies(chosen)]
-    found = Arrangement(problem.crowds, chosen, best, problem.option_cost).of([(root.goal, root.rate) for root in hot])
+
+    def cost(option: Option) -> float:
+        return problem.option_cost(option, grown)
+
+    found = Arrangement(problem.crowds, chosen, best, cost).of([(root.goal, root.rate) for root in hot])
     if found is None:
         return False
     for root, way in zip(hot, found, strict=True):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from keyplan.design.options.goals import Option, goals_below
 from keyplan.design.problem.definition import Problem, Touched
+from keyplan.engines.work import Work
 
 INF = float("inf")
 SAME = 1.0 + 1e-12
@@ -93,14 +94,32 @@ def _replaces(problem: Problem, uses: Mapping[str, _Uses], one: str, other: str)
         not old.goals & ~new.goals
         and not old.required & ~new.required
         and not new.lookups & ~old.lookups
+        and _grows_no_more(problem, one, other)
         and _rows_allow(problem, new.weights, old.weights)
         and _touches_no_more(new.touches, old.touches)
         and all(
-            _serves([made for made in new.options[goal] if made.takes - {one} <= option.takes - {other}], option)
+            _serves(
+                [made for made in new.options[goal] if made.takes - {one} <= option.takes - {other}],
+                option,
+                as_few=one in problem.growth.growing,
+            )
             for goal, many in old.options.items()
             for option in many
         )
     )
+
+
+def _grows_no_more(problem: Problem, one: str, other: str) -> bool:
+    """Whether a view makes entries larger by no more than the other one does, and is not larger itself than that would
+    be. Which of several homes others make larger depends on what else is chosen."""
+    growth = problem.growth
+    before = growth.added.get(other, {})
+    if any(many > before.get(path, 0.0) for path, many in growth.added.get(one, {}).items()):
+        return False
+    if one not in growth.growing:
+        return True
+    sizes = (problem.costs.entry_bytes(problem.views[name], problem.facts[name]) for name in (one, other))
+    return one in growth.wholes and other in growth.wholes and next(sizes) <= next(sizes)
 
 
 def _rows_allow(problem: Problem, new: Mapping[int, float], old: Mapping[int, float]) -> bool:
@@ -122,14 +141,22 @@ def _touches_no_more(new: Mapping[str, Touched], old: Mapping[str, Touched]) -> 
     return True
 
 
-def _serves(new: list[Option], old: Option) -> bool:
+def _serves(new: list[Option], old: Option, *, as_few: bool) -> bool:
+    """Whether one of several options does what another one does; `as_few`: by reading no more entries."""
     below = [sub.goal.number for sub in old.subs]
     return any(
         option.cost.cost <= old.cost.cost * SAME
         and option.waits <= old.waits
+        and (not as_few or _reads_no_more(option.work, old.work))
         and _is_within([sub.goal.number for sub in option.subs], below)
         for option in new
     )
+
+
+def _reads_no_more(new: Work | None, old: Work | None) -> bool:
+    if new is None or old is None:
+        return new is old
+    return new.requests <= old.requests * SAME and new.entries <= old.entries * SAME and new.varies == old.varies
 
 
 def _is_within(few: list[int], many: list[int]) -> bool:

@@ -60,6 +60,8 @@ class Branching:
             self.highs.changeColsBounds(len(every), every, low, high)
             status, answer = self._tried()
             if status == highspy.HighsModelStatus.kOptimal:
+                if is_whole(self.linear, answer.col_value) and larger_rows(self.linear, answer.col_value):
+                    return False  # it would cost more than it says
                 branches += self._parted(answer, low, high)
             elif status not in nothing_left:
                 return False
@@ -116,13 +118,33 @@ def is_whole(linear: Linear, values: Any) -> bool:
 
 def add_violated(highs: Any, linear: Linear, values: Sequence[float]) -> bool:
     """Adds the further rows that an answer of the solver does not meet; whether there are any."""
+    rows = [*linear.implied.violated(values), *larger_rows(linear, values)]
+    add_rows(highs, rows)
+    return bool(rows)
+
+
+def larger_rows(linear: Linear, values: Sequence[float]) -> list[tuple[dict[int, float], float]]:
+    """Rows that an answer does not meet, about what entries cost that others make larger."""
+    return list(linear.larger.violated(values)) if linear.larger is not None else []
+
+
+def untold(linear: Linear, rows: Sequence[tuple[dict[int, float], float]], values: Sequence[float]) -> float:
+    """What an answer costs more than it says, by the rows about larger entries that it does not meet."""
+    more: dict[int, float] = {}
+    for row, low in rows:
+        column = next(iter(row))
+        short = low - sum(weight * values[one] for one, weight in row.items())
+        more[column] = max(more.get(column, 0.0), short * linear.costs[column])
+    return sum(more.values())
+
+
+def add_rows(highs: Any, rows: Sequence[tuple[dict[int, float], float]]) -> None:
+    """Adds rows, each with its lower bound."""
     import numpy
 
-    rows = list(linear.implied.violated(values))
     if rows:
         starts = numpy.cumsum([0, *(len(row) for row, _ in rows[:-1])], dtype=numpy.int32)
         index = numpy.array([column for row, _ in rows for column in row], dtype=numpy.int32)
         value = numpy.array([weight for row, _ in rows for weight in row.values()], dtype=numpy.float64)
         low = numpy.array([bound for _, bound in rows], dtype=numpy.float64)
         highs.addRows(len(rows), low, numpy.full(len(rows), numpy.inf), len(index), starts, index, value)
-    return bool(rows)

@@ -10,13 +10,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from keyplan.design.program.branch import ROUNDS, TOLERANCE, Branching, add_violated, is_whole
+from keyplan.design.program.branch import (
+    ROUNDS,
+    TOLERANCE,
+    Branching,
+    add_rows,
+    add_violated,
+    is_whole,
+    larger_rows,
+    untold,
+)
 from keyplan.design.program.rows import INF, Linear
 from keyplan.errors import KeyplanError
 
 GAP = 1e-9
 DUAL, PRIMAL = 1, 4
 """The solver's own numbers of its simplex methods."""
+AGAIN = 20
+"""How often the solver runs for rows about larger entries: mostly once or twice."""
+EXACT = 3_000
+LITTLE = 2e-4
+"""In programs of more variables, the share of the whole that such rows may still be about: each run takes as long as
+all the rest. It is part of the gap that is told."""
 UNUSED = 1e-7
 """Values up to this are none."""
 
@@ -50,8 +65,9 @@ def minimize(
     highs.changeColsIntegrality(len(every), every, integer)
     highs.changeColsBounds(len(every), every, lower, numpy.where(is_view & ~used, 0.0, upper))
     found, value = None, INF
-    if _solved(highs):
+    if _solved_whole(highs, linear):
         found, value = highs.getSolution(), highs.getInfo().objective_function_value
+        value += untold(linear, larger_rows(linear, found.col_value), found.col_value) * scale
         # What is a whole number or nothing costs so much more; a share of the calls that are transactions may not.
         too_dear = ~used & numpy.array(linear.whole) & (numpy.array(relaxed.col_dual) > value - least + TOLERANCE)
         upper = numpy.where(too_dear, 0.0, upper)
@@ -67,12 +83,12 @@ def minimize(
     highs.changeColsBounds(len(every), every, lower, upper)
     if found is not None:
         highs.setSolution(found)
-    if not _solved(highs):
+    if not _solved_whole(highs, linear):
         if branching.values is None:
             return None
         # A choice is known that meets all rows: the solver has simplified the program too far.
         highs.setOptionValue("presolve", "off")
-        if not _solved(highs):
+        if not _solved_whole(highs, linear):
             return list(branching.values), least
     if branching.values is not None and branching.value < highs.getInfo().objective_function_value:
         return list(branching.values), min(branching.value, highs.getInfo().mip_dual_bound)
@@ -91,6 +107,22 @@ def _relaxed(highs: Any, linear: Linear) -> bool:
     return _solved(highs)  # what was known of an answer is gone with the rows that were added last
 
 
+def _solved_whole(highs: Any, linear: Linear) -> bool:
+    """Runs the solver with integers, again with what its answer does not tell of entries that are larger; whether there
+    is an answer."""
+    leeway = LITTLE if len(linear.costs) > EXACT else 0.0
+    for _ in range(AGAIN):
+        if not _solved(highs):
+            return False
+        values = highs.getSolution().col_value
+        rows = larger_rows(linear, values)
+        told = sum(cost * value for cost, value in zip(linear.costs, values, strict=True))
+        if untold(linear, rows, values) <= leeway * told:
+            return True
+        add_rows(highs, rows)
+    return _solved(highs)
+
+
 def _loaded(linear: Linear, scale: float, node_limit: int) -> Any:
     """A solver that knows the program, but not yet which of its variables are integers."""
     import highspy
@@ -105,6 +137,8 @@ def _loaded(linear: Linear, scale: float, node_limit: int) -> Any:
     highs.setOptionValue("mip_max_nodes", node_limit)
     # It looks for any choice to begin with, and the relaxation leads to a better one.
     highs.setOptionValue("mip_heuristic_run_feasibility_jump", False)
+    # To simplify the program anew in the middle of a proof takes longer than to go on with it.
+    highs.setOptionValue("mip_allow_restart", False)
     model = highspy.HighsLp()
     model.num_col_ = len(linear.costs)
     model.num_row_ = len(linear.rows)

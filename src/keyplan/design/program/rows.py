@@ -9,18 +9,20 @@ min  sum_v fixed_v x_v + sum_o rate cost_o y_o + transaction premiums
 (6) the engine's rows
 (7) a place:             sum of the heat of the options that read it <= what it takes; these are whole numbers
 (8) what several views imply together, as far as the relaxed program does not meet it by itself: see `implied.py`
+(9) what entries cost that are larger beside other views, as far as an answer does not meet it: see `larger.py`
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from keyplan.design.options.goals import Goal, Option
+from keyplan.design.options.goals import Goal, Option, goals_below
 from keyplan.design.problem.crowds import Crowd, Crowds
-from keyplan.design.problem.definition import Problem
+from keyplan.design.problem.definition import Problem, Root, Touched
 from keyplan.design.program.implied import Implied
+from keyplan.design.program.larger import Kept, LargerEntries, Member, Reader, Used, places_of
 
 INF = float("inf")
 
@@ -41,6 +43,10 @@ class Linear:
     columns: dict[str, int] = field(default_factory=dict)
     implied: Implied = field(default_factory=Implied)
     """Further rows, which tell the relaxed program what it would know with integers."""
+    premiums: list[tuple[str, str, int, float]] = field(default_factory=list)
+    """What transactions add: a write, a view that it touches, the variable that says whether, and the share of it."""
+    larger: LargerEntries | None = None
+    """Further rows, about what entries cost that others make larger."""
 
     def variable(
         self, name: str, cost: float, upper: float = 1.0, *, integer: bool = False, whole: bool = False
@@ -71,8 +77,19 @@ def build(problem: Problem, dropped: Set[str] = frozenset(), *, soft: bool = Fal
     for name in problem.views:
         linear.variable(name, problem.fixed_cost(name), 0.0 if name in dropped else 1.0, integer=True)
     columns: Columns = {}
-    for root in problem.roots:
-        _add_goal(problem, linear, columns, dropped, root.goal, root.rate, _times(root.goal))
+    for demanded, cost in _paid_once(problem, dropped).items():
+        once = linear.variable(f"once.{min(demanded)}", cost, whole=True)
+        for name in sorted(demanded):
+            linear.row({once: 1.0, linear.columns[name]: -1.0}, low=0.0)
+        linear.implied.add({once}, {linear.columns[name] for name in demanded})
+    readers: list[tuple[Goal, float, float]] = []
+    for root in (root for root in problem.roots if not _is_paid_once(root)):
+        times = _times(root.goal)
+        known = columns.keys() if problem.growth.adding else set(times)
+        readers += [
+            (goal, root.rate, times[goal.number]) for goal in goals_below([root.goal]) if goal.number not in known
+        ]
+        _add_goal(problem, linear, columns, dropped, root.goal, root.rate, times)
         uses = {column: 1.0 for _, column in columns[root.goal.number]}
         if root.always:
             linear.row(uses, 1.0, 1.0)
@@ -95,7 +112,74 @@ def build(problem: Problem, dropped: Set[str] = frozenset(), *, soft: bool = Fal
     _bases(problem, linear, dropped)
     if problem.costs.transactional:
         _premiums(problem, linear, dropped)
+    if problem.growth.adding and not soft:
+        linear.larger = _larger(problem, linear, columns, dropped, readers)
     return linear
+
+
+def _is_paid_once(root: Root) -> bool:
+    """Whether there is nothing to choose about a root, and nothing that it takes: it has a price."""
+    return not root.always and not root.looks_up and len(root.goal.options) == 1
+
+
+def _paid_once(problem: Problem, dropped: Set[str]) -> dict[frozenset[str], float]:
+    """The price of such roots, by the views that make writes need them: those of the same views come together."""
+    found: dict[frozenset[str], float] = {}
+    for root in problem.roots:
+        demanded = frozenset(root.demanded_by - dropped)
+        if _is_paid_once(root) and demanded:
+            cost = problem.option_cost(root.goal.options[0]) * root.rate * problem.costs.per_second
+            found[demanded] = found.get(demanded, 0.0) + cost
+    return found
+
+
+def _larger(
+    problem: Problem, linear: Linear, columns: Columns, dropped: Set[str], goals: Sequence[tuple[Goal, float, float]]
+) -> LargerEntries:
+    """(9): the variables of what costs more where entries are larger; rows come with answers that do not meet them."""
+    found = LargerEntries(problem, linear.columns)
+    for number, one in enumerate(problem.growth.adding):
+        names = [name for name in one.bytes if name not in dropped]
+        if len(names) == 1:
+            found.sums.append(linear.columns[names[0]])
+            continue
+        found.sums.append(linear.variable(f"adding.{number}", 0.0))
+        for name in names:
+            linear.row({found.sums[-1]: 1.0, linear.columns[name]: -1.0}, low=0.0)
+    for name in sorted(problem.growth.growing & linear.columns.keys() - dropped, key=linear.columns.__getitem__):
+        _add_reader(problem, linear, found, [(Kept(name), linear.columns[name])], 1.0, 1.0)
+    for write, name, column, share in linear.premiums if problem.growth.adding else ():
+        if name in problem.growth.growing and share:
+            _add_reader(problem, linear, found, [(Kept(name, write), column)], share, 1.0)
+    for goal, rate, times in goals:
+        options: list[tuple[Member, int]] = [
+            (option, column) for option, column in columns.get(goal.number, ()) if option.work is not None
+        ]
+        _add_reader(problem, linear, found, options, rate * problem.costs.per_second, times)
+    return found
+
+
+def _add_reader(
+    problem: Problem,
+    linear: Linear,
+    found: LargerEntries,
+    members: Sequence[tuple[Member, int]],
+    rate: float,
+    times: float,
+) -> None:
+    """One reader of all that others may make larger among these."""
+    known = problem.growth
+    some: list[Used] = []
+    for member, column in members:
+        places = list(places_of(problem, member)) if linear.costs[column] > 0 else ()
+        if places:
+            before = (tuple(linear.columns[name] for name in known.before(place)) for place in places)
+            some.append((member, column, tuple(zip(places, before, strict=True))))
+    if some:
+        unit = min(linear.costs[column] for _, column, _ in some)
+        more = linear.variable(f"larger.{len(found.readers)}", unit, INF)
+        entities = frozenset(known.entities[place] for _, _, places in some for place, _ in places)
+        found.add(Reader(more, unit, some, entities, rate, times))
 
 
 def _add_goal(
@@ -252,19 +336,16 @@ def _premiums(problem: Problem, linear: Linear, dropped: Set[str]) -> None:
     whatever it touches, for the calls that the model makes together with others.
 
     Entries that only some calls touch make a transaction of those. They pay for all they do themselves; what each call
-    touches pays for the largest of these shares.
+    touches pays for the largest of these shares. Writes that touch the same views alike are transactions alike.
     """
-    for write in problem.rates:
-        touched = {
-            name: touch for name, touch in problem.touches(write).items() if touch.is_own and name not in dropped
-        }
-        if not touched:
-            continue
+    for writes, touched in _touched_alike(problem, dropped):
+        write = writes[0]
         certain = [name for name, touch in touched.items() if touch.share >= 1.0]
         always = problem.calls[write].several_rows or _always_several(problem, dropped | set(certain))
         together = 1.0 if always else problem.calls[write].together
         for name, touch in touched.items():
             linear.costs[linear.columns[name]] += touch.cost * together
+            linear.premiums += [(one, name, linear.columns[name], together) for one in writes]
         if together >= 1.0:
             continue
         some = _always_one_of(problem, certain, dropped)
@@ -284,17 +365,37 @@ def _premiums(problem: Problem, linear: Linear, dropped: Set[str]) -> None:
                 makes.add(column)
             if second >= touch.share:
                 linear.costs[column] += cost
+                linear.premiums += [(one, name, column, 1.0 - together) for one in writes]
                 pays[name] = column
                 continue
             singles.append(column)
             if cost > 0:
                 pays[name] = linear.variable(f"q.{write}.{name}", cost)
                 linear.row({pays[name]: 1.0, premium: -1.0, column: -1.0}, low=-1.0)
+                linear.premiums += [(one, name, pays[name], 1.0 - together) for one in writes]
         if some:
             # Of those, one is always there, and where the write is a transaction it pays.
             linear.row({premium: -1.0, **{pays.get(name, linear.columns[name]): 1.0 for name in some}}, low=0.0)
         _at_most_one(linear, f"p.{write}", singles)
         linear.implied.add({premium}, makes)
+
+
+def _touched_alike(problem: Problem, dropped: Set[str]) -> Iterator[tuple[list[str], dict[str, Touched]]]:
+    """The self-kept views that writes touch, with what that costs all writes that do so in the same way; each time with
+    these."""
+    alike: dict[tuple[object, ...], tuple[list[str], dict[str, Touched]]] = {}
+    for write in problem.rates:
+        touched = {
+            name: touch for name, touch in problem.touches(write).items() if touch.is_own and name not in dropped
+        }
+        calls = problem.calls[write]
+        shares = tuple((name, touch.share, touch.several) for name, touch in touched.items())
+        writes, sums = alike.setdefault((shares, calls.several_rows, calls.together), ([], {}))
+        writes.append(write)
+        for name, touch in touched.items():
+            before = sums[name].cost if name in sums else 0.0
+            sums[name] = replace(touch, cost=before + touch.cost)
+    yield from (one for one in alike.values() if one[1])
 
 
 def _at_most_one(linear: Linear, more: str, columns: Sequence[int]) -> None:

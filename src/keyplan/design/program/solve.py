@@ -96,7 +96,7 @@ def _trim(problem: Problem, chosen: set[str]) -> set[str]:
         fewer = chosen - {name}
         concerned = users.get(name, set())
         known = {number: price for number, price in current.best.items() if number not in concerned}
-        known = {} if problem.crowds.places else known
+        known = {} if problem.crowds.places or problem.growth.adding else known
         if evaluate(problem, fewer, known).cost <= current.cost:
             chosen, current = fewer, evaluate(problem, fewer)
             users = goals_by_view(problem, current)

@@ -201,7 +201,8 @@ def _move(locked: Design, current: Design, old: str, new: str) -> dict[str, Any]
 
 
 def _parts(view: View) -> str:
-    return ", ".join(str(part) for part in view.parts)
+    """The partition, and behind a semicolon what it is sorted by: the same parts may move from one to the other."""
+    return "; ".join(", ".join(map(str, parts)) for parts in (view.partition, view.sort) if parts)
 
 
 def _rearranged(locked: Design, current: Design, dropped: Collection[str], added: Collection[str]) -> list[str]:
@@ -282,4 +283,6 @@ def step_text(step: Mapping[str, Any]) -> str:
     by = ", ".join(step.get("by") or ())
     text += (f": {where}" if where else "") + (f" by {by}" if by else "")
     note = f" beyond {step['beyond']}" if step.get("beyond") else " if gone" if step.get("if_gone") else ""
-    return f"{text}, for {step['for']}{note}" if step.get("for") else text
+    if step.get("for"):
+        return f"{text}, for {step['for']}{note}"
+    return f"{text}, if it is gone" if step.get("if_gone") else text

@@ -195,13 +195,14 @@ class _Explanation:
                 if touch.view == view.name:
                     puts, deletes, cost = short(touch.puts), short(touch.deletes), short(touch.cost * scale)
                     touched.append({"write": name, "puts": puts, "deletes": deletes, "total": cost})
-        facts = Facts(self.model, Statistics(self.model)).of(view)
+        costs = self.engine.costs(self.model)
+        facts = Facts(self.model, Statistics(self.model), costs).of(view)
         return {
             **told,
             "home_of": self._homes(view.name),
             "keeps_unique": self._guarded(view.name),
             "touched_by": touched,
-            "storage": short(self.engine.costs(self.model).keep(view, facts)),
+            "storage": short(costs.keep(view, facts)),
             "upkeep": short(sum(touch["total"] for touch in touched)),
         }
 

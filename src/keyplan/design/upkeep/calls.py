@@ -291,8 +291,10 @@ class WriteCalls:
             columns = self._columns(write)
             if any(some & columns for some in self.watches[of.entity].values()):
                 return True
+            if any(some & columns for some in self.feeds[of.entity].values()):
+                return True
             return any(self._depends(one, columns, {*write.sets, *self.model.entities[of.entity].key}) for one in kept)
-        if self.watches[of.entity]:
+        if self.watches[of.entity] or self.feeds[of.entity]:
             return True
         if write.kind == "delete":
             return any(one.groups or one.key_copies or one.decides or one.subset for one in kept)

@@ -33,6 +33,20 @@ class Carry:
     """Of the patches in the home, together with other rows."""
 
 
+@dataclass(frozen=True)
+class Check:
+    """Something that is done with a write once, whichever views ask for it: that a row which values are copied from is
+    checked to be as it was read, or that an intent is noted."""
+
+    entity: str
+    label: str
+    times: float
+    cost: Cost
+    """Of all of them, in a transaction."""
+    most: float = 0.0
+    """The most rows of one call that are checked."""
+
+
 @dataclass(unsafe_hash=True)
 class Upkeep:
     """One view's part of one write."""
@@ -49,6 +63,7 @@ class Upkeep:
     most_following: float = 0.0
     """The most entries of rows that repeat a value of what a call changes; inf if nothing bounds them."""
     carries: tuple[Carry, ...] = ()
+    checks: tuple[Check, ...] = ()
     looks: float = 0.0
     """How often others are looked for within the write, which makes a transaction of it; its price is elsewhere."""
 
@@ -71,6 +86,8 @@ class Effect:
     """The most rows of it that one call changes together."""
     siblings: bool = False
     """All of them have the same parent."""
+    above: Effect | None = None
+    """That of their parents, where these are written by the same call."""
 
 
 @dataclass(frozen=True)

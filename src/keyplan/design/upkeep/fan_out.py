@@ -8,7 +8,7 @@ from math import inf
 
 from keyplan.design.needs.need import dangling, is_generated
 from keyplan.design.statistics.spread import expected_entries
-from keyplan.design.upkeep.effects import Demand, Effect, Upkeep
+from keyplan.design.upkeep.effects import Check, Demand, Effect, Upkeep
 from keyplan.design.upkeep.keeping import Keeping
 from keyplan.engines.work import Cost, TouchWork, ViewFacts
 from keyplan.model.model import path_of
@@ -38,7 +38,9 @@ class FanOut(Keeping):
                 continue
             demands, rows, between = found
             follows = self._follows_home(kind)
-            yield from self._passed(view, facts, between) if not follows else ()
+            noted = []
+            if not follows:
+                noted = [*self._passed(effect, view.entity, chain, between), *self._noted(effect)]
             keyed = {part.path for part in view.parts}
             prefix = ".".join(chain) + "."
             moved = any(prefix + column in keyed for column in changed)
@@ -60,9 +62,8 @@ class FanOut(Keeping):
             most *= 1.0 if view.measures else expected_entries(self.model, view)
             most = 0.0 if follows else most
             cost = self.costs.touch(work) if touched else Cost()
-            yield from self._noted(effect, view, facts) if not follows else ()
             looks = self._looks(view, effect)
-            yield Upkeep(work, cost, own, demands=tuple(demands), most_following=most, looks=looks)
+            yield Upkeep(work, cost, own, demands=tuple(demands), most_following=most, checks=tuple(noted), looks=looks)
         for at, embed in view.nested():
             yield from self._embedded_fan_out(write, effect, view, facts, at, embed)
 
@@ -84,22 +85,22 @@ class FanOut(Keeping):
             demands, rows, between = found
             if self.scans_embedded:
                 demands = [replace(one, need=replace(one.need, scanned=True)) for one in demands]
-            yield from self._passed(view, facts, between)
+            noted = [*self._passed(effect, embed.entity, chain, between), *self._noted(effect)]
             # A subset does not know whom its rows refer to by now: their homes are asked.
             checks = rows if embed.limit is not None else 0.0
             size = self._size(view, facts, at)
             work = TouchWork(view, facts, patches=rows, checks=checks, entry_bytes=size, at=at)
             most = self._most_followers(effect, embed.entity, chain)
             cost = self.costs.touch(work) if rows else Cost()
-            yield from self._noted(effect, view, facts)
             looks = self._looks(view, effect)
-            yield Upkeep(work, cost, rows, demands=tuple(demands), most_following=most, looks=looks)
+            yield Upkeep(
+                work, cost, rows, demands=tuple(demands), most_following=most, checks=tuple(noted), looks=looks
+            )
 
-    def _noted(self, effect: Effect, view: View, facts: ViewFacts) -> Iterator[Upkeep]:
+    def _noted(self, effect: Effect) -> Iterator[Check]:
         """The intent that is put with a write whose copies follow, twice the price, and deleted behind it, once."""
         if self.costs.atomic_entries is not None:
-            noted = TouchWork(view, facts, checks=effect.times * 1.5)
-            yield Upkeep(noted, self.costs.touch(noted), effect.times)
+            yield self._once(f"{effect.entity}, noted", effect.entity, effect.times, 1.5)
 
     def _followers(
         self, write: Write, effect: Effect, entity: str, chain: tuple[str, ...]
@@ -126,11 +127,10 @@ class FanOut(Keeping):
                 between += rows
         return demands, rows, between
 
-    def _passed(self, view: View, facts: ViewFacts, between: float) -> Iterator[Upkeep]:
+    def _passed(self, effect: Effect, entity: str, chain: tuple[str, ...], between: float) -> Iterator[Check]:
         """The checks that rows between a value and those that repeat it still point there."""
         if between and self.costs.transactional:
-            work = TouchWork(view, facts, checks=between)
-            yield Upkeep(work, self.costs.touch(work), between)
+            yield self._once(f"{entity}.{'.'.join(chain)}, between", effect.entity, between)
 
     def _most_followers(self, effect: Effect, entity: str, chain: tuple[str, ...]) -> float:
         """The most rows that copy through a chain of references from what a call changes, by the `max` of each."""

@@ -8,13 +8,13 @@ from functools import cache, partial
 from keyplan.design.candidates.facts import Facts
 from keyplan.design.candidates.match import child_view
 from keyplan.design.needs.computed import computed_behind, computed_of
-from keyplan.design.needs.need import Need, dependents, whole_row
+from keyplan.design.needs.need import Need, dependents, row_of_role, whole_row
 from keyplan.design.statistics.derived import Statistics
 from keyplan.design.statistics.weakly import remembered
-from keyplan.design.upkeep.effects import Carry, Effect, Upkeep
+from keyplan.design.upkeep.effects import Carry, Check, Effect, Upkeep
 from keyplan.design.upkeep.flows import Flows
 from keyplan.engines.base import Kind
-from keyplan.engines.work import CostModel, TouchWork, ViewFacts, total
+from keyplan.engines.work import Cost, CostModel, TouchWork, ViewFacts, total
 from keyplan.model.changing import changing_columns
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Path, term_paths
@@ -58,6 +58,7 @@ class Keeping:
         self._chains_by_entity = remembered(self._copying_from)
         self._whole_row = cache(partial(whole_row, model))
         self._dependents = cache(partial(dependents, model))
+        self._row_behind = cache(partial(_row_behind, model))
         self._sizes: dict[tuple[View, tuple[str, ...]], float] = {}
 
     def _follows_home(self, kind: Kind) -> bool:
@@ -153,31 +154,27 @@ class Keeping:
             cost = total((cost, self.costs.premium(work, cost)))
         return Carry(entity, label, paths, work, cost)
 
-    def _checked(self, need: Need) -> int:
-        """Of the row that a need names and those behind it, how many are checked: where some write changes, in a row
-        that is there, what is copied from it or where it leads to."""
-        rows = set()
-        for text in need.wants:
-            path, entity = path_of(text, self.model, need.entity), need.entity
-            for depth in range(len(path.roles) + 1):
-                here = self.model.entities[entity]
-                last = depth == len(path.roles)
-                columns = {path.column} if last else set(here.roles[path.roles[depth]].columns)
-                # What is computed changes with other rows, whether or not any write changes its own.
-                computed = last and here.columns[path.column].computed is not None
-                if computed or columns & self._changing[entity]:
-                    rows.add(path.roles[:depth])
-                entity = entity if last else here.roles[path.roles[depth]].entity
-        return len(rows)
+    def _once(self, label: str, entity: str, times: float, each: float = 1.0, size: float = 0.0) -> Check:
+        """So many entries, each checked or written so many times with a write, which makes a transaction of it."""
+        home, facts, _ = self._home(entity)
+        work = TouchWork(home, facts, checks=times * each, entry_bytes=size)
+        cost = self.costs.touch(work)
+        if self.costs.transactional:
+            cost = total((cost, self.costs.premium(work, cost)))
+        return Check(entity, label, times, cost)
 
-    def _checks(self, part: Upkeep, effect: Effect) -> Iterator[Upkeep]:
-        """The checks that rows which values are copied from are still as they were read, in the same request."""
-        copied = [(demand.times, self._checked(demand.need)) for demand in part.demands if demand.what == "copy"]
-        checks = sum(times * rows for times, rows in copied)
-        if checks and self.costs.transactional:
-            work = TouchWork(part.work.view, part.work.facts, checks=checks)
-            most = sum(rows for _, rows in copied) * effect.most
-            yield Upkeep(work, self.costs.touch(work), checks, most_checks=most)
+    def _checks(self, part: Upkeep) -> Iterator[Upkeep]:
+        """That something else is checked along makes a transaction of a write; it is paid for once for all views."""
+        if part.checks:
+            checked = sum(one.times for one in part.checks)
+            most = sum(one.most for one in part.checks)
+            yield Upkeep(TouchWork(part.work.view, part.work.facts), Cost(), checked, most_checks=most)
+
+
+def _row_behind(model: Model, entity: str, role: str) -> Need:
+    """The whole row that a reference leads to, as the store reads it."""
+    target = model.entities[model.entities[entity].roles[role].entity]
+    return row_of_role(model, entity, role, target.stored, True)
 
 
 def _own_columns(model: Model, view: View) -> set[str]:

@@ -46,16 +46,16 @@ class Maintenance(OwnRows, FanOut, Recomputed):
         known = not write.by_key or write.kind == "change"
         found = [Effect(write.entity, kind, times, columns, known)]
 
-        def walk(entity: str, children: Children, times: float, most: float) -> None:
+        def walk(above: Effect, children: Children, most: float) -> None:
             for name, deeper in children.items():
-                role = self.model.entities[entity].roles[name]
-                here = times * self.statistics.fan_out(entity, name)
+                role = self.model.entities[above.entity].roles[name]
+                here = above.times * self.statistics.fan_out(above.entity, name)
                 limit = most * (role.most or float("inf"))
                 known = frozenset({role.field})
-                found.append(Effect(role.entity, kind, here, columns, True, known, limit, most == 1.0))
-                walk(role.entity, deeper, here, limit)
+                found.append(Effect(role.entity, kind, here, columns, True, known, limit, most == 1.0, above))
+                walk(found[-1], deeper, limit)
 
-        walk(write.entity, write.children, times, 1.0)
+        walk(found[0], write.children, 1.0)
         return found
 
     def of(self, write: Write, view: View, facts: ViewFacts) -> list[Upkeep]:
@@ -72,14 +72,13 @@ class Maintenance(OwnRows, FanOut, Recomputed):
                 part = self._direct(write, effect, view, seen, facts, at)
                 if part is not None:
                     found.append(part)
-                    found.extend(self._checks(part, effect))
             fan = self._look_back if effect.kind == "create" else self._fan_out
             found.extend(fan(write, effect, view, facts))
             found.extend(self._recomputed(write, effect, view, facts))
-            for derived in self._derived(effect, view):
+            for derived in self._derived(write, effect, view):
                 found.extend(self._fan_out(write, derived, view, facts))
         found.extend(self._not_by_the_engine(write, view, facts))
-        return found
+        return [*found, *(one for part in found for one in self._checks(part))]
 
     def _not_by_the_engine(self, write: Write, view: View, facts: ViewFacts) -> Iterator[Upkeep]:
         """The row as it was, where an upsert with `set` or `add` could be left to the engine but for this view."""

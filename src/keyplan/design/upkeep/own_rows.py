@@ -6,11 +6,11 @@ from dataclasses import replace
 from math import ceil
 
 from keyplan.design.candidates.required import is_home
-from keyplan.design.needs.need import row_of_role, rows_of_group
+from keyplan.design.needs.need import rows_of_group
 from keyplan.design.needs.subsets import chance_of_refill, refill_need
 from keyplan.design.statistics.spread import expected_entries
-from keyplan.design.upkeep.effects import Change, Demand, Effect, Upkeep
-from keyplan.design.upkeep.keeping import Keeping
+from keyplan.design.upkeep.effects import Change, Check, Demand, Effect, Upkeep
+from keyplan.design.upkeep.sources import Sources
 from keyplan.engines.base import Kind, composed_keys
 from keyplan.engines.work import Cost, TouchWork, ViewFacts, Work, total
 from keyplan.model.entity import Role
@@ -20,7 +20,7 @@ from keyplan.plan.dangling import dangling_role
 from keyplan.plan.view import Embed, View
 
 
-class OwnRows(Keeping):
+class OwnRows(Sources):
     """Rows of the view's own entity, or of one that is embedded in it."""
 
     def _direct(
@@ -36,12 +36,12 @@ class OwnRows(Keeping):
         # An entry of ours that comes anew has all its copies read, whatever it was that moved it.
         anew = not kind.kept_by_engine and bool(change.moves or change.puts)
         reads = change.copies and not kind.inside and not self._follows_home(kind)
-        demands = self._copies(write, effect, seen, anew) if reads else []
+        demands, checks = self._copies(write, effect, seen, anew) if reads else ([], [])
         embed = view.embed_at(at)
         read = Cost()
         if embed is not None and embed.limit is not None:
-            change, read, more = self._in_subset(write, effect, view, seen, facts, embed, change)
-            demands += more
+            change, read, more, also = self._in_subset(write, effect, view, seen, facts, embed, change)
+            demands, checks = demands + more, checks + also
         demands += self._next_extremes(write, effect, seen, facts, change) if not kind.kept_by_engine else []
         if (change.needs_old or self._is_returned(write, effect, view, kind, change)) and not effect.old_known:
             demands.append(Demand(write.name, "old", effect.entity, self._whole_row(effect.entity), effect.times))
@@ -70,7 +70,8 @@ class OwnRows(Keeping):
             if seen.measures and effect.most > 1:
                 most = min(most, ceil(per_row - 1e-9) * self._most_groups(effect, seen))
         cost = self.costs.touch(work) if touched else Cost()
-        return Upkeep(work, total((cost, read)) if read.cost else cost, own, most, tuple(demands))
+        cost = total((cost, read)) if read.cost else cost
+        return Upkeep(work, cost, own, most, tuple(demands), checks=tuple(checks))
 
     def _is_returned(self, write: Write, effect: Effect, view: View, kind: Kind, change: Change) -> bool:
         """Whether the row has to be known to be returned, because an entry besides its home's is written with it."""
@@ -92,7 +93,7 @@ class OwnRows(Keeping):
 
     def _in_subset(
         self, write: Write, effect: Effect, view: View, seen: View, facts: ViewFacts, embed: Embed, change: Change
-    ) -> tuple[Change, Cost, list[Demand]]:
+    ) -> tuple[Change, Cost, list[Demand], list[Check]]:
         """The change of an entry that may be kept or not, the read of those that are, and what the next one takes.
 
         All of it is one change of the parent's entry. What may have to be followed by the next row is read together
@@ -109,7 +110,7 @@ class OwnRows(Keeping):
         along = role.field in effect.parents_known
         parents = leaving * effect.times / (many if along else 1.0)
         if not parents:
-            return change, Cost(), []
+            return change, Cost(), [], []
         at = (embed.role,)
         kept = max(1.0, facts.embeds[embed.role].per_parent)
         size = self.costs.entry_bytes(view, facts, at)
@@ -121,10 +122,12 @@ class OwnRows(Keeping):
         need = refill_need(self.model, view.entity, embed)
         label = f"{view.entity}.{embed.role} by {', '.join(str(part) for part in embed.sort)}"
         demands = [Demand(write.name, "refill", label, need, parents * chance)]
+        checks: list[Check] = []
         if effect.kind == "delete":
             next_one = replace(effect, kind="create", times=parents * chance, parents_known=frozenset())
-            demands += self._copies(write, next_one, seen, True)
-        return change, read, demands
+            copied, checks = self._copies(write, next_one, seen, True)
+            demands += copied
+        return change, read, demands, checks
 
     def _parent_field(self, view: View, at: tuple[str, ...]) -> str:
         """The role by which the rows of an embed know their parent."""
@@ -225,23 +228,3 @@ class OwnRows(Keeping):
         if effect.kind == "update" and effect.columns & {*role.columns, *view.holds}:
             return Change(needs_old=True, copies=not effect.columns & set(role.columns))
         return Change()
-
-    def _copies(self, write: Write, effect: Effect, view: View, anew: bool) -> list[Demand]:
-        """The rows whose values are copied into a new or re-pointed entry."""
-        here = self.model.entities[view.entity]
-        wants: dict[str, set[str]] = {}
-        for text in sorted(self._copied(view)):
-            path = path_of(text, self.model, view.entity)
-            role = path.roles[0]
-            if role in effect.parents_known and len(path.roles) == 1:
-                continue
-            if effect.kind == "update" and not anew and not set(here.roles[role].columns) & effect.columns:
-                continue
-            wants.setdefault(role, set()).add(text[len(role) + 1 :])
-        found = []
-        for role, paths in wants.items():
-            need = row_of_role(self.model, view.entity, role, paths, True)
-            label = f"{view.entity}.{role}: {', '.join(sorted(paths))}"
-            times = effect.times * self.statistics.present(view.entity, here.roles[role].columns[0])
-            found.append(Demand(write.name, "copy", label, need, times))
-        return found

@@ -9,6 +9,7 @@ from keyplan.design.candidates.required import is_exact, is_home
 from keyplan.design.needs.need import is_generated
 from keyplan.design.statistics.spread import expected_entries
 from keyplan.design.upkeep.effects import Demand, Effect, Upkeep
+from keyplan.design.upkeep.extremes import chance_of_change
 from keyplan.design.upkeep.keeping import Keeping
 from keyplan.engines.work import Cost, TouchWork, ViewFacts
 from keyplan.model.entity import Role
@@ -26,6 +27,8 @@ class _Made:
     rows: float
     is_lost: bool
     """The least or greatest of them may go."""
+    share: float
+    """Of these rows, those whose values become others: a least or greatest value stays what it is for most."""
 
 
 class Recomputed(Keeping):
@@ -42,15 +45,16 @@ class Recomputed(Keeping):
             target = self.model.entities[view.entity].roles[role_name].entity
             yield from self._kept_for(write, effect, view, facts, target, name, some)
 
-    def _derived(self, effect: Effect, view: View) -> Iterator[Effect]:
+    def _derived(self, write: Write, effect: Effect, view: View) -> Iterator[Effect]:
         """The changes of rows that a view copies computed values from, by what they are computed of."""
         for (role_name, name), columns in self._computed_behind(view).items():
             target = self.model.entities[view.entity].roles[role_name].entity
-            made = self._made(effect, target, name, columns)
+            made = self._made(write, effect, target, name, columns)
             if made is not None:
-                yield Effect(target, "update", made.rows, made.columns, True, most=made.parents * effect.most)
+                most = made.parents * effect.most
+                yield Effect(target, "update", made.rows * made.share, made.columns, True, most=most)
 
-    def _made(self, effect: Effect, entity: str, name: str, columns: Iterable[str]) -> _Made | None:
+    def _made(self, write: Write, effect: Effect, entity: str, name: str, columns: Iterable[str]) -> _Made | None:
         """What an effect changes of some computed columns of an entity; None if nothing, or along with the rows."""
         here = self.model.entities[entity]
         role = here.roles[name]
@@ -64,7 +68,9 @@ class Recomputed(Keeping):
         parents = 2.0 if effect.columns & set(role.columns) else 1.0
         rows = parents * effect.times * self.statistics.present(role.entity, role.columns[0])
         is_lost = effect.kind != "create" and any(one.how in ("min", "max") for one in made.values())
-        return _Made(frozenset(made), parents, rows, is_lost)
+        many = max(1.0, self.statistics.fan_out(entity, name))
+        share = max(chance_of_change(self.model, write, effect, role, one, many) for one in made.values())
+        return _Made(frozenset(made), parents, rows, is_lost, share)
 
     def _read_for(self, write: Write, effect: Effect, entity: str, name: str, made: _Made) -> tuple[Demand, ...]:
         """What has to be read to work out computed values of an entity: its rows, and perhaps all of their children."""
@@ -90,23 +96,27 @@ class Recomputed(Keeping):
         a row has there."""
         role = self.model.entities[view.entity].roles[name]
         yield from self._comes(write, effect, view, facts, view.entity, role)
-        made = self._made(effect, view.entity, name, columns)
+        made = self._made(write, effect, view.entity, name, columns)
         if made is None:
             return
         touched = made.rows * min(1.0, self.view_facts.share(view)) * self._many(view)
+        kept = self.kinds[view.kind].kept_by_engine
+        # Where the value stays what it is, the row that has it is checked all the same, at the price of a change.
+        stays = 0.0 if kept or not is_home(self.model, self.kinds, view) else touched * (1.0 - made.share)
+        touched *= made.share
         decisive = {*(part.path for part in view.parts), *(str(condition.path) for condition in view.where)}
         moved = not decisive.isdisjoint(made.columns)
         work = TouchWork(
             view,
             facts,
             # An index that leads to whole rows is not changed by what it does not have in its key.
-            patches=0.0 if moved or self.kinds[view.kind].holds_all else touched,
+            patches=stays + (0.0 if moved or self.kinds[view.kind].holds_all else touched),
             moves=touched if moved else 0.0,
             entry_bytes=self._size(view, facts),
         )
-        kept = self.kinds[view.kind].kept_by_engine
         most = made.parents * effect.most * expected_entries(self.model, view)
-        yield Upkeep(work, self.costs.touch(work), 0.0 if kept else 2 * touched, 0.0 if kept else 2 * most)
+        own = 0.0 if kept else 2 * touched + stays
+        yield Upkeep(work, self.costs.touch(work), own, 0.0 if kept else 2 * most)
         if is_home(self.model, self.kinds, view) and is_exact(self.model, self.kinds, view):
             demands = self._read_for(write, effect, view.entity, name, made)
             yield Upkeep(TouchWork(view, facts), Cost(), 0.0, 0.0, demands)
@@ -122,7 +132,7 @@ class Recomputed(Keeping):
         if effect.entity == target and effect.kind == "delete":
             # What is computed stays as long as there is something that it is computed of.
             yield Upkeep(TouchWork(view, facts), Cost(), 0.0, 0.0, (self._children(write, role, effect.times),))
-        made = self._made(effect, target, name, columns)
+        made = self._made(write, effect, target, name, columns)
         if made is not None:
             yield self._in_home(write, effect, view, facts, target, name, made)
 
@@ -137,10 +147,11 @@ class Recomputed(Keeping):
             return
         row = Demand(write.name, "old", entity, self._whole_row(entity), effect.times)
         demand = self._children(write, role, 2 * effect.times)
-        yield Upkeep(TouchWork(view, facts), Cost(), 0.0, 0.0, (row, demand), looks=self._looks(view, effect))
+        held = []
         if entity != view.entity and not self.costs.goes_on:
-            held = TouchWork(view, facts, checks=effect.times * 2)
-            yield Upkeep(held, self.costs.touch(held), effect.times)
+            held.append(self._once(f"{entity}, held", entity, effect.times, 2.0))
+        looks = self._looks(view, effect)
+        yield Upkeep(TouchWork(view, facts), Cost(), 0.0, 0.0, (row, demand), checks=tuple(held), looks=looks)
 
     def _in_home(
         self, write: Write, effect: Effect, view: View, facts: ViewFacts, entity: str, name: str, made: _Made
