@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from keyplan.errors import ArgumentError, UnknownEngineError, nearest
+from keyplan.errors import ArgumentError, UnknownEngineError, nearest, no_engine
 
 if TYPE_CHECKING:
     from keyplan.engines.base import Engine
@@ -21,8 +21,7 @@ def engine_names() -> tuple[str, ...]:
 def get_engine(name: str) -> Engine:
     """The engine of that name; its driver is not imported yet."""
     if name not in BUILTIN:
-        hint = nearest(name, BUILTIN) or f"; there are {', '.join(BUILTIN)}"
-        raise UnknownEngineError(f"no engine '{name}'{hint}")
+        raise UnknownEngineError(no_engine(name, BUILTIN))
     engine: Engine = import_module(f"keyplan.engines.{name}").ENGINE
     return engine
 

@@ -11,14 +11,14 @@ sent the replies; `store/pump.py` drives them, sync or async.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from keyplan.engines.unreadable import UnreadableError
-from keyplan.errors import ConflictError, UnsupportedError
+from keyplan.errors import ConflictError, KeyplanError, UnsupportedError
 from keyplan.model.model import Model
 from keyplan.model.write import Write
 from keyplan.plan.design import Design, Finding, Structure
@@ -242,6 +242,26 @@ class AsyncPort(Protocol):
     async def close(self) -> None: ...
 
 
+Against = Callable[[Round], KeyplanError | None]
+"""Says why a round is not to be sent now, or not to be gone on with, if that is so."""
+AgainstAsync = Callable[[Round], Awaitable[KeyplanError | None]]
+
+
+@runtime_checkable
+class Renewing(Port, Protocol):
+    """A port of an engine with `leases`. It may take long over a round, since it repeats and completes what it has
+    sent: before everything that it sends but the first, it asks whether it may."""
+
+    def send_while(self, round: Round, against: Against) -> Sequence[Reply]: ...
+
+
+@runtime_checkable
+class RenewingAsync(AsyncPort, Protocol):
+    """The same, async."""
+
+    async def send_while(self, round: Round, against: AgainstAsync) -> Sequence[Reply]: ...
+
+
 @runtime_checkable
 class Holding(Protocol):
     """A port that is told what a store keeps up (`Engine.upkeep`): from then on, requests are refused with a
@@ -304,6 +324,10 @@ class Change(ABC):
     """Whether it is the home of rows, which the step does not bring back."""
     only_said: bool = False
     """Whether it does nothing, and only says what is left as it is."""
+    only_looks: bool = False
+    """Whether it changes nothing, and may end in an error if something is other than it was seen to be."""
+    all_or_nothing: bool = False
+    """Whether it has done nothing where the server refuses it."""
     announces: bool = False
     """Whether it has the record say that something is about to change which open stores use: before the next step, they
     have to have noticed."""
@@ -340,6 +364,10 @@ class Change(ABC):
         """Of the last, where one before it `claims`: raises a ConflictError if somebody else has claimed the database
         since that was done, before the last one of the look before this."""
         raise NotImplementedError
+
+    def resumes(self, claimed: Change) -> None:  # noqa: B027
+        """Of the last, where one before it `claims`: the same was claimed before with this one, by the same process,
+        which has changed nothing since and begins anew."""
 
     def withdraw(self) -> Proc[None]:
         """Of the last, where one before it `claims`: takes that back, if nothing else was done, and nothing else was
@@ -485,7 +513,7 @@ class Engine(ABC):
         """The structures that `pack` made, in which no place is too hot by several views together; and where one is.
 
         `shares` is what each view takes of its hottest place alone; `before` says of views that are kept in which
-        structure each was, and its name there, where it stays."""
+        structure each was, and its name there, where it stays: in a structure of the same name, if it has one."""
         return tuple(structures), ()
 
     def findings(self, model: Model, design: Design) -> tuple[Finding, ...]:

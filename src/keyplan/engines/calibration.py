@@ -7,6 +7,7 @@ the time, so that a quick read is predicted as well as a slow one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from math import log
@@ -114,15 +115,24 @@ def fitted(samples: Sequence[Sample]) -> dict[str, float]:
     return dict(zip(names, found, strict=True))
 
 
-def checked(*reads: Callable[[], object]) -> None:
+def checked(model: Model, *reads: Callable[[], object]) -> None:
     """Reads all of what `targets:` of a model says of an engine, so that everything that is wrong is told at once."""
     problems: dict[str, None] = {}
     for read in reads:
         try:
             read()
         except ArgumentError as error:
-            problems |= dict.fromkeys(str(error).splitlines())
+            problems |= dict.fromkeys(_located(model, line) for line in str(error).splitlines())
     _stop(list(problems))
+
+
+def _located(model: Model, problem: str) -> str:
+    """A problem of `targets:` with the file and line of what it names, where these are known."""
+    path, _, rest = problem.partition(": ")
+    unknown = re.match(r"there is no (?:engine )?'([^']*)'", rest)
+    wanted = [f"{path}.{unknown[1]}"] if unknown else []
+    line = next((model.target_lines[one] for one in (*wanted, path) if one in model.target_lines), None)
+    return f"{model.file or 'model'}:{line}: {problem}" if line else problem
 
 
 def _stop(problems: Sequence[str]) -> None:

@@ -2,10 +2,14 @@
 or time.
 
 A store looks at the record of the design when it is opened, and believes what it has seen for `TERM` seconds; then it
-looks again, before it sends the next request. Whoever applies a design that changes what open stores use says so in the
-record, waits for `TERM` and `GRACE`, and only then changes anything. So no request of the old design is sent when
-the new one is being made. `GRACE` is for requests that were on their way, and for what a port repeats by itself; a
-process that stands still for longer between looking and sending is not covered.
+looks again, before it sends the next request. What a port repeats or completes by itself is such a request, too.
+Whoever applies a design that changes what open stores use says so in the record, waits for `TERM` and `GRACE`, and only
+then changes anything. So no request of the old design is sent when the new one is being made.
+
+Time is that of `elapsed.py`: a machine that sleeps, a process that is stopped and a clock that is set change nothing of
+this. An answer that took too long to come is not believed, but asked for again. `GRACE` is for requests that were on
+their way. One that was made, and whose process then stands still for longer before it leaves the machine, is not
+covered.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The designer describes work in engine-free figures; an engine's `CostModel` prices it. A cost may be any function
 (rounding, pages, shards) of one view, one (write, view) or one (need, view); whatever couples two views is a row of
-`couplings` or a demanded need, so that the program stays linear.
+`couplings`, a demanded need, or what one view `adds` to the size of another, so that the program stays linear.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from keyplan.model.pattern import Traffic
+from keyplan.model.types import Type
+from keyplan.model.values import average_bytes
 from keyplan.plan.view import View
 
 SLOW_SHARE = 0.01
@@ -77,8 +79,10 @@ class ViewFacts:
     """The share of the entries that the largest partition holds."""
     row_bytes: float = 0.0
     """Average bytes of a whole row of the entity."""
+    carried: Mapping[str, float] = field(default_factory=dict)
+    """Per path behind references that the home of a row holds for the sake of this view: average bytes."""
     carried_bytes: float = 0.0
-    """Bytes that the homes of all rows hold for the sake of this view."""
+    """Those of the homes of all rows."""
     hottest_together: float = 0.0
     """Those of the hottest writes that come with a write of something else: of another entity's row, whose values are
     kept here, or of another entry of the same row."""
@@ -144,6 +148,9 @@ class Work:
     """Only so many of each entry's rows along are read, the first ones in their order (kinds with `first_along`)."""
     keyed: bool = False
     """Everything taken is in the key itself, as it is."""
+    larger: Mapping[str, float] = field(default_factory=dict)
+    """Bytes that entries have besides, for other views: per chain of `along`, or the empty text for the entries
+    themselves."""
 
     def of(self, requests: float) -> Work:
         """The same with another number of requests; `replace` takes longer, and this is done thousands of times."""
@@ -252,6 +259,26 @@ class CostModel(ABC):
     def entry_bytes(self, view: View, facts: ViewFacts, at: tuple[str, ...] = ()) -> float:
         """Average stored bytes of one entry, overheads included."""
 
+    def field_bytes(self, path: str, type: Type) -> float:
+        """Average bytes of a value that is there, as an entry holds it under its path."""
+        return average_bytes(type)
+
+    def part_bytes(self, type: Type, cut: str | None) -> float:
+        """Average bytes of a value, or of what it is cut to, as a part of a key."""
+        return average_part_bytes(type, cut)
+
+    def adds(self, view: View, facts: ViewFacts) -> float:
+        """Bytes that the homes of all rows have for the sake of this view, besides the values that they hold."""
+        return 0.0
+
+    def holds_added(self, view: View) -> bool:
+        """Whether the entries of a view have all that the homes of their rows have, for other views included."""
+        return False
+
+    def keep_more(self, size: float) -> float:
+        """What storing so many more bytes costs, in the objective's unit."""
+        return 0.0
+
     @abstractmethod
     def read(self, work: Work) -> Cost: ...
 
@@ -309,6 +336,13 @@ class CostModel(ABC):
 
     carries: bool = False
     """Engine-kept views can only hold what their base entry carries; the base then pays for copies too."""
+
+
+def average_part_bytes(type: Type, cut: str | None) -> float:
+    """Average bytes of a value, or of what it is cut to, in the most compact form."""
+    if cut == "each" and type.of is not None:
+        return average_bytes(type.of)
+    return {None: average_bytes(type), "words": 8.0}.get(cut, 10.0)
 
 
 def total(costs: Iterable[Cost]) -> Cost:

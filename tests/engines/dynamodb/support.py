@@ -47,7 +47,7 @@ entities:
       gift: bool
       tags: set(string, avg 3)
       marks: list(int)
-      extra: json(20), optional 50%
+      extra: json(2000), optional 50%
       blob: bytes(20), optional 50%
       PK: string(5), optional 50%
       ttl: int, optional 50%

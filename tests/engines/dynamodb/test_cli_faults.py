@@ -6,6 +6,8 @@ The error classes behind the lines are tested in `test_transport.py`.
 from __future__ import annotations
 
 import os
+import pty
+import select
 import socket
 import subprocess
 import sys
@@ -95,6 +97,23 @@ def test_an_unreachable_endpoint(line: Line) -> None:
     line.fails("apply", "notes.yaml", url, "--yes", said=f"127.0.0.1:{port}")
 
 
+@pytest.mark.parametrize("arguments", [("run", "notes.yaml", "URL", "note", "nid=1"), ("verify", "notes.yaml", "URL")])
+def test_a_server_that_does_not_answer_is_waited_for_with_a_word(line: Line, arguments: tuple[str, ...]) -> None:
+    """On a terminal: already while the table is opened."""
+    with FaultyServer([Act(delay_seconds=100)]) as server:
+        ours, theirs = pty.openpty()
+        command = [sys.executable, "-m", "keyplan", *(url_of(server.url) if one == "URL" else one for one in arguments)]
+        process = subprocess.Popen(command, cwd=line.directory, stdout=subprocess.DEVNULL, stderr=theirs)
+        try:
+            assert select.select([ours], [], [], 20)[0], "nothing was said"
+            assert b"ing no" in os.read(ours, 100)
+        finally:
+            process.kill()
+            process.wait()
+            os.close(ours)
+            os.close(theirs)
+
+
 @pytest.mark.parametrize(
     ("code", "said"),
     [
@@ -182,6 +201,16 @@ def test_a_table_that_does_not_match_the_lock(line: Line, applied: str) -> None:
     assert line("design", "notes.yaml", "--engine", "dynamodb", "--save").returncode == 0
     table = applied.removeprefix("dynamodb://").partition("?")[0]
     line.run(applied, "note", "nid=1", said=f"{table}: the database holds another design than the one to be run")
+
+
+def test_a_table_of_another_model(line: Line, applied: str) -> None:
+    """To apply would be refused as well."""
+    other = line.directory / "others.yaml"
+    other.write_text(MODEL.replace("name: notes", "name: others"), encoding="utf-8")
+    assert line("design", "others.yaml", "--engine", "dynamodb", "--save").returncode == 0
+    said = "it holds a design of the model 'notes', not of 'others'; name the database of this model in the URL"
+    line.fails("run", "others.yaml", applied, "note", "nid=1", said=said)
+    line.fails("apply", "others.yaml", applied, said="holds a design of the model 'notes', not of 'others'")
 
 
 def test_throttling_that_does_not_end(line: Line) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from collections.abc import Iterator
+from hashlib import sha1
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -157,14 +160,28 @@ def test_a_profile_of_the_environment_is_meant_for_a_local_endpoint_too(
 
 
 class _Giver(BaseHTTPRequestHandler):
-    """A token service and a container's endpoint, both of which give temporary credentials."""
+    """A token service, the endpoint of a container, the metadata of an instance and a portal for logins, all of which
+    give temporary credentials."""
 
     def do_GET(self) -> None:
         self.server.asked.append(self.path)  # type: ignore[attr-defined]
-        self._reply(
-            '{"AccessKeyId": "one", "SecretAccessKey": "two", "Token": "of a container", '
-            '"Expiration": "2099-01-01T00:00:00Z"}'
-        )
+        if self.path.startswith("/federation/"):
+            assert self.headers["x-amz-sso_bearer_token"] == "of a login"
+            self._reply(
+                '{"roleCredentials": {"accessKeyId": "one", "secretAccessKey": "two", "sessionToken": "of a portal", '
+                '"expiration": 4070908800000}}'
+            )
+        elif self.path.endswith("/security-credentials/"):
+            self._reply("worker")
+        else:
+            of = "an instance" if self.headers["x-aws-ec2-metadata-token"] == "of a session" else "a container"
+            self._reply(
+                f'{{"Code": "Success", "AccessKeyId": "one", "SecretAccessKey": "two", "Token": "of {of}", '
+                '"Expiration": "2099-01-01T00:00:00Z"}'
+            )
+
+    def do_PUT(self) -> None:
+        self._reply("of a session")
 
     def do_POST(self) -> None:
         asked = dict(parse_qsl(self.rfile.read(int(self.headers["Content-Length"])).decode()))
@@ -258,6 +275,35 @@ def test_credentials_of_a_container(giver: ThreadingHTTPServer, monkeypatch: pyt
     access = resolve(parse_url("dynamodb://shop?region=eu-west-1"))
     assert access.credentials() == Credentials("one", "two", "of a container")
     assert giver.asked == ["/role"]  # type: ignore[attr-defined]
+
+
+def test_credentials_of_an_instance(giver: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on EC2, with the token that its second version asks for."""
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "false")
+    monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", f"http://127.0.0.1:{giver.server_port}")
+    access = resolve(parse_url("dynamodb://shop?region=eu-west-1"))
+    assert access.credentials() == Credentials("one", "two", "of an instance")
+
+
+def test_somebody_who_has_logged_in(clean: Path, giver: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `aws sso login`, which leaves its token in the home directory."""
+    monkeypatch.setenv("HOME", str(clean))
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SSO", f"http://127.0.0.1:{giver.server_port}")
+    (clean / "config").write_text(
+        f"[profile work]\nsso_session = s\n{SSO}"
+        "[sso-session s]\nsso_start_url = https://sso.example\nsso_region = eu-west-1\n"
+    )
+    cache = clean / ".aws" / "sso" / "cache"
+    cache.mkdir(parents=True)
+    token = {"accessToken": "of a login", "expiresAt": "2099-01-01T00:00:00Z"}
+    (cache / f"{sha1(b's').hexdigest()}.json").write_text(json.dumps(token))
+    # botocore asks for the home directory when it is imported, once.
+    code = (
+        "from keyplan.engines.dynamodb.credentials import parse_url, resolve\n"
+        "print(*resolve(parse_url('dynamodb://shop?profile=work')).credentials(), sep='|')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout.strip() == "one|two|of a portal", done.stderr
 
 
 def test_nothing_found(monkeypatch: pytest.MonkeyPatch) -> None:

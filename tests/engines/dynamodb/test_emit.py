@@ -194,6 +194,7 @@ def test_the_template_is_the_table_that_is_created(name: str, billing: str) -> N
     }
     assert read["Parameters"]["TableName"]["Default"] == body["TableName"]
     assert properties["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+    assert properties["DeletionProtectionEnabled"] is True
 
 
 @CASES
@@ -245,6 +246,7 @@ def test_terraform_is_the_table_that_is_created(name: str, billing: str) -> None
     assert table["tags"] == {one["Key"]: one["Value"] for one in body["Tags"]}
     assert table["point_in_time_recovery"] == [{"enabled": True}]
     assert table["lifecycle"][0]["prevent_destroy"] is True
+    assert table["deletion_protection_enabled"] is True
     described = {
         "AttributeDefinitions": [
             {"AttributeName": one["name"], "AttributeType": one["type"]} for one in table["attribute"]

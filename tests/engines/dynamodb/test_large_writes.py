@@ -443,7 +443,7 @@ writes:
   put: { create: Page, rate: 1/s }
 """
     reason = keyplan.design(parse_model(text), "dynamodb").unserved["hits"].reason
-    assert "only walking through 1M rows of 'Page', 2.0" in reason
+    assert "only walking through 1M rows of 'Page', 2.1GB" in reason
     assert "a row has 308 words in 'body' on average, and one request writes 98 entries at most" in reason
     assert not keyplan.design(parse_model(text), "mongodb").unserved
     short = keyplan.design(parse_model(text.replace("2000", "200")), "dynamodb")
@@ -467,7 +467,7 @@ writes:
 """
     (told,) = [one for one in keyplan.design(parse_model(text), "dynamodb").findings if one.path == "patterns.hits"]
     assert told.severity == "warning"
-    assert "through up to 2k rows of 'Page', 4.1" in told.message
+    assert "through up to 2k rows of 'Page', 4.09MB" in told.message
     assert "MB at a call" in told.message
     few = text.replace("max 2000", "max 200").replace("100k", "10k")
     assert not [one for one in keyplan.design(parse_model(few), "dynamodb").findings if one.path == "patterns.hits"]

@@ -19,7 +19,8 @@ from keyplan.design.statistics.derived import Statistics
 from keyplan.engines import get_engine
 from keyplan.engines.dynamodb.cost import cost_model
 from keyplan.engines.dynamodb.layout import Place, attribute_name, layout
-from keyplan.engines.dynamodb.pack import pack, partition_tag
+from keyplan.engines.dynamodb.pack import pack
+from keyplan.engines.dynamodb.tags import partition_tag
 from keyplan.engines.dynamodb.writes import operation
 from keyplan.engines.work import Couplings
 from keyplan.errors import UnsupportedError
@@ -93,6 +94,17 @@ def test_an_index_is_shared_by_entities() -> None:
     _, first, *_ = pack(MODEL, (ORDERS, BY_STATUS, replace(NOTES_BY_LINE, holds=("order", "line", "text"))))
     assert (first.name, first.kind, first.views) == ("GSI1", "gsi", ("by status", "notes by line"))
     assert first.settings["projection"] == "ALL"
+
+
+def test_whole_rows_are_named_unless_their_key_is_little_of_them() -> None:
+    """What stands in the key is spared, and what items have for other indexes; a further field makes the index anew."""
+    text = "entities: {{ A: {{ count: 10, fields: {{ k: 'uuid, key', at: timestamp, body: text({size}) }} }} }}\n"
+    rest = "patterns: { p: { find: A, where: 'k = :k', rate: 1/s } }\nwrites: { w: { create: A, rate: 1/s } }\n"
+    for size, projection in ((100, "INCLUDE"), (5000, "ALL")):
+        model = parse_model(f"keyplan: 1\nname: a\n{text.format(size=size)}{rest}")
+        home = View("A", "A", "table", partition=parts("k"), sort=(), holds=("k", "at", "body"))
+        by_time = View("by at", "A", "gsi", partition=parts("at"), sort=parts("k"), holds=home.holds, base="A")
+        assert [one.settings.get("projection") for one in pack(model, (home, by_time))] == [None, projection]
 
 
 def test_projections() -> None:

@@ -200,3 +200,51 @@ report: { upsert: Reading, rate: 1/s }
     design = keyplan.design(model, "dynamodb")
     assert keyplan.explain(model, design, "hold")["request"].startswith("UpdateItem ")
     assert keyplan.explain(model, design, "report")["request"].startswith("PutItem ")
+
+
+def test_a_condition_is_told_of_the_row_that_it_is_of() -> None:
+    """Events have a state as well, and change with their tickets, in one transaction with a seat of a certain state."""
+    model = model_of(
+        """
+Event: { count: 10k, fields: { eid: 'int, key', title: string(20), state: 'enum(open, over)', sold: count(tickets) } }
+Seat: { count: 1M, fields: { sid: 'int, key', state: 'enum(free 40%, held 60%), default free' } }
+Ticket: { count: 1M, fields: { tid: 'int, key', event: 'Event, as tickets', price: int } }
+""",
+        """
+event: { find: Event, where: "eid = :e", rate: 100/s, consistency: strong }
+open_events: { find: Event, where: "state = 'open'", order: eid, page: 10, rate: 100/s, consistency: strong }
+tickets: { find: Ticket, where: "tid = :t", with: [event.title], rate: 100/s, p99: 7ms }
+free: { find: Seat, where: "state = 'free'", order: sid, page: 10, rate: 10/s }
+""",
+        """
+sell: { update: Seat, set: { state: held }, where: "sid = :s", if: "state = 'free'", rate: 1/s }
+issue: { create: Ticket, rate: 1/s }
+make: { create: Seat, rate: 1/s }
+rename: { update: Event, set: [title], where: "eid = :e", rate: 1/h }
+""",
+        "buy: [sell, issue]",
+    )
+    design = keyplan.design(model, "dynamodb")
+    told = keyplan.explain(model, design, "buy")["request"]
+    updates = [one["Update"] for one in json.loads(told.partition(" ")[2])["TransactItems"] if "Update" in one]
+    of_event = [one for one in updates if one["Key"]["PK"].startswith("EVENT#{")]
+    assert of_event
+    assert [value for one in of_event for value in one["ExpressionAttributeValues"].values() if "'" in value] == []
+    (of_seat,) = (one for one in updates if one["Key"]["PK"].startswith("SEAT"))
+    assert "'free'" in of_seat["ExpressionAttributeValues"].values()
+    made = json.loads(keyplan.explain(model, design, "make")["request"].partition(" ")[2])
+    assert any(name.startswith("GSI") for name in made["Item"]), "a new seat is free"
+
+
+def test_when_rows_expire_is_told_by_its_name() -> None:
+    model = model_of(
+        "Session: { count: 1M, ttl: 1h since seen, fields: { sid: 'uuid, key', seen: 'timestamp, now' } }",
+        'session: { find: Session, where: "sid = :s", rate: 10/s }',
+        "log_in: { create: Session, rate: 1/s }\n"
+        'touch: { update: Session, set: { seen: now }, where: "sid = :s", rate: 1/s }',
+    )
+    design = keyplan.design(model, "dynamodb")
+    for name in ("log_in", "touch"):
+        told = keyplan.explain(model, design, name)["request"]
+        assert "{$expires, in seconds}" in told
+        assert not re.search(r"\d{10}", told), told

@@ -31,7 +31,7 @@ patterns:
   film: { find: Film, where: "film = :film", rate: 1k/s }
   films: { find: Film, where: "film in :films[50]", rate: 100/s }
 writes:
-  add: { create: Film, rate: 1/s }
+  add: { create: Film, rate: 200/s }
 """
 ROWS = [("Film", {"film": n, "title": f"title {n}", "studio": f"s{n % 7}"}) for n in range(230)]
 

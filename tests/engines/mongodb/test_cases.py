@@ -330,7 +330,7 @@ def test_what_is_read_together_is_kept_together() -> None:
 
 def test_what_is_written_far_more_often_than_read_is_a_document_of_its_own() -> None:
     """A reply that is added to an array rewrites all of it; behind its thread it is found with it all the same."""
-    often = thread(reads="20/s", writes="1k/s")
+    often = thread(reads="50/s", writes="1k/s")
     assert not embedded(often, "Reply")
     assert beside(often, "Reply") == ["number"]
 

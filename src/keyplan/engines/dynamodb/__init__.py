@@ -55,8 +55,9 @@ class DynamoDBEngine(Engine):
         before: Mapping[str, tuple[Structure, str]],
     ) -> tuple[tuple[Structure, ...], tuple[Finding, ...]]:
         from keyplan.engines.dynamodb.apart import kept_apart
+        from keyplan.engines.dynamodb.naming import named_as_before
 
-        return kept_apart(model, views, structures, shares, before)
+        return kept_apart(model, views, named_as_before(structures, before), shares, before)
 
     def findings(self, model: Model, design: Design) -> tuple[Finding, ...]:
         from keyplan.engines.dynamodb.capacity import findings

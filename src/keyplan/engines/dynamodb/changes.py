@@ -180,7 +180,8 @@ def changes(model: Model, design: Design, lock: str, upkeep: str, found: Catalog
         stops_reads = moved.takes_away or bool(there.keys() & wanted.keys() - fitting)
         steps.append(Announce(lock, wanted, moved.meanwhile, found, fence, stops_reads=stops_reads))
         record.fence = fence
-        steps += [StillEmpty()] if found.found["empty"] else []
+    if found.found["empty"] and (record.fence is not None or "changing" in found.found):
+        steps.append(StillEmpty())
     mode = table.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
     if (mode == "PROVISIONED") != is_provisioned(design):
         steps.append(SetBilling(model, design, places, record.fence))
@@ -361,6 +362,8 @@ class CreateTable(Change):
 class SetBilling(Change):
     """Paid by request, or provisioned with the capacity of the design."""
 
+    all_or_nothing = True
+
     def __init__(self, model: Model, design: Design, places: Layout, fence: Fence | None) -> None:
         self._fence = fence
         self._provisioned = is_provisioned(design)
@@ -390,6 +393,8 @@ class SetBilling(Change):
 class CreateIndex(Change):
     """One index; DynamoDB fills it from the items that have its keys."""
 
+    all_or_nothing = True
+
     def __init__(self, model: Model, design: Design, index: Index, state: str, fence: Fence | None) -> None:
         self._fence = fence
         self._index = index
@@ -411,6 +416,8 @@ class CreateIndex(Change):
 
 class DeleteIndex(Change):
     """One index; the rows themselves stay."""
+
+    all_or_nothing = True
 
     def __init__(self, name: str, fence: Fence | None) -> None:
         self._fence = fence

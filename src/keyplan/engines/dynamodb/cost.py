@@ -9,13 +9,16 @@ from math import ceil, expm1, log2
 from keyplan.engines.calibration import given
 from keyplan.engines.dynamodb.couplings import couplings
 from keyplan.engines.dynamodb.families import read_with
-from keyplan.engines.dynamodb.fit import INDEXES, entry_bytes, fit, hottest_units
+from keyplan.engines.dynamodb.fit import fit, hottest_units
 from keyplan.engines.dynamodb.limits import GB, LATENCIES, LIMITS, MB, MONTH_HOURS, MONTH_SECONDS, PRICES, Latencies
 from keyplan.engines.dynamodb.oversize import oversized
+from keyplan.engines.dynamodb.projection import INDEXES, projection_of
+from keyplan.engines.dynamodb.sizes import entry_bytes, field_bytes, index_key_bytes, is_named, key_bytes
 from keyplan.engines.dynamodb.targets import billing, check, partition_bytes
 from keyplan.engines.work import Cost, CostModel, Couplings, Load, Rejection, TouchWork, ViewFacts, Work, total
 from keyplan.model.model import Model
 from keyplan.model.pattern import Traffic
+from keyplan.model.types import Type
 from keyplan.plan.view import COPIES, Part, View
 from keyplan.units import format_about
 
@@ -50,14 +53,23 @@ class DynamoDBCosts(CostModel):
         return fit(self.model, view, facts)
 
     def entry_bytes(self, view: View, facts: ViewFacts, at: tuple[str, ...] = ()) -> float:
-        return entry_bytes(view, facts, at)
+        return entry_bytes(self.model, view, facts, at)
+
+    def field_bytes(self, path: str, type: Type) -> float:
+        return field_bytes(path, type)
+
+    def part_bytes(self, type: Type, cut: str | None) -> float:
+        return key_bytes(type, cut)
 
     def read(self, work: Work) -> Cost:
-        size = work.entry_bytes * work.entries
-        most = work.entry_bytes * work.most_entries
+        each = work.entry_bytes + work.larger.get("", 0.0)
+        size = each * work.entries
+        most = each * work.most_entries
         for chain in work.along:
             embed = work.facts.embeds[chain]
-            child = entry_bytes(work.view, work.facts, tuple(chain.split(".")))
+            child = entry_bytes(self.model, work.view, work.facts, tuple(chain.split("."))) + work.larger.get(
+                chain, 0.0
+            )
             many, hottest = embed.per_parent, min(embed.most_per_parent, 10 * max(1.0, embed.per_parent))
             if work.along_first is not None:
                 many, hottest = min(many, work.along_first), min(hottest, work.along_first)
@@ -98,7 +110,9 @@ class DynamoDBCosts(CostModel):
         """Copies under several partition keys, of which each read takes one, for entries that are read too often."""
         if view.kind != "table" or view.unique or view.measures or view.embeds or any(p.ways > 1 for p in view.parts):
             return ()
-        units = max(1.0, ceil(entry_bytes(view, facts) / LIMITS.read_unit_bytes)) * LIMITS.eventual_read_factor
+        units = (
+            max(1.0, ceil(entry_bytes(self.model, view, facts) / LIMITS.read_unit_bytes)) * LIMITS.eventual_read_factor
+        )
         needed = ceil(facts.hottest_reads * units / (LIMITS.partition_reads_per_second * HEADROOM))
         if needed <= 1 or needed > MOST_COPIES:
             return ()
@@ -166,11 +180,20 @@ class DynamoDBCosts(CostModel):
         return found
 
     def keep(self, view: View, facts: ViewFacts) -> float:
-        size = (entry_bytes(view, facts) + LIMITS.storage_overhead_bytes) * facts.rows
+        size = (entry_bytes(self.model, view, facts) + LIMITS.storage_overhead_bytes) * facts.rows
         for chain, embed in facts.embeds.items():
-            child = entry_bytes(view, facts, tuple(chain.split("."))) + LIMITS.storage_overhead_bytes
+            child = entry_bytes(self.model, view, facts, tuple(chain.split("."))) + LIMITS.storage_overhead_bytes
             size += child * embed.per_parent * facts.rows
-        size += facts.carried_bytes
+        return self.keep_more(size + self.adds(view, facts) + facts.carried_bytes)
+
+    def adds(self, view: View, facts: ViewFacts) -> float:
+        return index_key_bytes(self.model, view, facts) * facts.rows if view.kind in INDEXES else 0.0
+
+    def holds_added(self, view: View) -> bool:
+        whole = view.kind in INDEXES and projection_of(self.model, view) == "ALL"
+        return whole and not is_named(self.model, view)
+
+    def keep_more(self, size: float) -> float:
         return size / GB * PRICES.storage_per_gb_month
 
     def read_with(self, view: View, roles: Sequence[str]) -> tuple[str, ...]:

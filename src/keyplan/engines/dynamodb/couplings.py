@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from keyplan.engines.dynamodb.fit import INDEXES, entry_bytes, hottest_units, projection_of
+from keyplan.engines.dynamodb.fit import hottest_units
 from keyplan.engines.dynamodb.limits import LIMITS
 from keyplan.engines.dynamodb.native import is_native
-from keyplan.engines.dynamodb.pack import PROJECTIONS, included, partition_tag
+from keyplan.engines.dynamodb.pack import PROJECTIONS, included
+from keyplan.engines.dynamodb.projection import INDEXES, projection_of
 from keyplan.engines.dynamodb.sharing import counted
+from keyplan.engines.dynamodb.sizes import entry_bytes
+from keyplan.engines.dynamodb.tags import partition_tag
 from keyplan.engines.work import Couplings, LinearRow, ViewFacts
 from keyplan.model.model import Model
 from keyplan.plan.view import View
@@ -23,8 +26,9 @@ INDEX_COST = {"gsi": 0.1, "lsi": 0.2}
 """Dollars a month that an index is thought to cost by being there, so that equal designs have fewer of them.
 
 A local one limits every partition of the table and stays as long as the table does: on a tie it is not taken."""
-INDEX_WORTH = 0.01
-"""The share of the whole cost that an index has to save: people have to know it, watch it and wait for its backfill."""
+INDEX_WORTH = {"gsi": 0.01, "lsi": 0.03}
+"""The share of the whole cost that an index has to save: people have to know it, watch it and wait for its backfill. A
+local one is somewhat smaller than a global one, which is no reason to have what cannot be added or dropped later."""
 HAS_LOCAL = "local"
 """The variable that says whether the table has a local index at all."""
 BOTH = "both."
@@ -43,7 +47,7 @@ def couplings(model: Model, views: Sequence[View], facts: Mapping[str, ViewFacts
         mine = [view for view in views if view.kind == kind]
         counts = {f"{kind}.{projection}": (INDEX_COST[kind], float(most), True) for projection in PROJECTIONS}
         variables |= counts if mine else {}
-        worth |= dict.fromkeys(counts, INDEX_WORTH) if mine else {}
+        worth |= dict.fromkeys(counts, INDEX_WORTH[kind]) if mine else {}
         rows += [LinearRow(dict.fromkeys(counts, 1.0), high=float(most))] if mine else []
         for row, first in _counted(model, kind, mine):
             variables |= {name: (0.0, float(most), True) for name in first}
@@ -96,7 +100,7 @@ def _collections(model: Model, views: Sequence[View], facts: Mapping[str, ViewFa
     for view in views:
         if view.kind != "gsi":
             tag, known = partition_tag(model, view), facts[view.name]
-            size = largest_collection(view, known) / LIMITS.partition_bytes
+            size = largest_collection(model, view, known) / LIMITS.partition_bytes
             units = hottest_units(model, view, known)
             both = hottest_units(model, view, replace(known, hottest_together=known.hottest_writes))
             gathered.setdefault((tag, "bytes"), {})[view.name] = size
@@ -119,9 +123,9 @@ def _beside(views: Sequence[View], both: str) -> Iterator[LinearRow]:
             yield LinearRow({mine.name: 1.0, view.name: 1.0, both: -1.0}, high=1.0)
 
 
-def largest_collection(view: View, facts: ViewFacts) -> float:
+def largest_collection(model: Model, view: View, facts: ViewFacts) -> float:
     """The bytes that a view puts under its largest partition key."""
-    size = entry_bytes(view, facts)
+    size = entry_bytes(model, view, facts)
     for chain, embed in facts.embeds.items():
-        size += entry_bytes(view, facts, tuple(chain.split("."))) * embed.most_per_parent
+        size += entry_bytes(model, view, facts, tuple(chain.split("."))) * embed.most_per_parent
     return size * facts.hottest_rows

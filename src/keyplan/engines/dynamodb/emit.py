@@ -72,6 +72,7 @@ def definition(model: Model, design: Design) -> dict[str, Any]:
         body["ProvisionedThroughput"] = _throughput(given[table])
         for index in body.get("GlobalSecondaryIndexes", ()):
             index["ProvisionedThroughput"] = _throughput(given[index["IndexName"]])
+    body["DeletionProtectionEnabled"] = True
     body["Tags"] = [{"Key": key, "Value": value} for key, value in tags(model, design).items()]
     return body
 

@@ -113,6 +113,7 @@ def _table(model: Model, design: Design) -> Block:
         "billing_mode": body["BillingMode"],
         **_throughput(body),
         **_keys(body),
+        "deletion_protection_enabled": body["DeletionProtectionEnabled"],
     }
     table = Block('resource "aws_dynamodb_table" "table"', arguments)
     for one in body["AttributeDefinitions"]:

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from keyplan.engines.base import Change, Proc
+from keyplan.engines.base import Change, Proc, RowsCameError
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.engines.dynamodb.standing import NOTHING, Moves, Standing
-from keyplan.errors import ConflictError
 
 
 def is_empty() -> Proc[bool]:
@@ -52,12 +51,11 @@ def _written(places: Sequence[Standing]) -> set[object]:
 
 
 class StillEmpty(Change):
-    """Refuses to go on over rows that nobody has counted on."""
+    """Does not go on over rows that nobody has counted on."""
 
     summary = "see that nobody has written a row meanwhile"
+    only_looks = all_or_nothing = True
 
     def run(self) -> Proc[None]:
         if not (yield from is_empty()):
-            raise ConflictError(
-                "the table was empty, and rows have been written to it while open stores were given notice; apply again"
-            )
+            raise RowsCameError("the table")

@@ -3,7 +3,8 @@
 `Announce` puts an item with a token beside the record, `Record` takes it away. Whoever changes items in between does so
 in transactions that check the token: one that was overtaken, however long it slept, finds another one or none, and
 nothing of what it wanted is written. Those that apply the same design at the same time share one token, since they
-write the same. DynamoDB changes indexes in no transaction: the token is read before.
+write the same; that they do is noted with it. Whoever has it alone can take it back as long as nothing was changed.
+DynamoDB changes indexes in no transaction: the token is read before.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keyplan.engines.base import Proc
+from keyplan.engines.dynamodb.faults import ConditionError
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK
 from keyplan.engines.dynamodb.limits import LIMITS
 from keyplan.engines.dynamodb.operations import Request
@@ -48,13 +50,15 @@ class Fence:
     token: str = field(default_factory=lambda: secrets.token_hex(8))
     shared: bool = False
     """Somebody else had put it there, and may have written since this process looked."""
+    own: bool = False
+    """The one that was there is of this same process, which has looked once more."""
 
     def raised(self) -> dict[str, Any]:
         """Puts the token there, as an item of a transaction that checks that it is as it was seen: the record may say
         the same again as it did before others have come and gone."""
         if self.seen is not None and self.joins:
             self.token, self.shared = self.seen, True
-            return self.check()
+            return self.check() if self.own else {"Update": self._joining()}
         update: dict[str, Any] = {
             "Key": fence_key(),
             "UpdateExpression": "SET #token = :mine",
@@ -73,6 +77,21 @@ class Fence:
         if found is None:
             raise OvertakenError
         self.token, self.shared = found, True
+        (reply,) = yield [Request("UpdateItem", self._joining())]
+        if isinstance(reply, ConditionError):
+            raise OvertakenError
+        if isinstance(reply, Exception):
+            raise reply
+
+    def _joining(self) -> dict[str, Any]:
+        """Notes that others use the token too, if it is still there."""
+        return {
+            "Key": fence_key(),
+            "UpdateExpression": "SET #shared = :true",
+            "ConditionExpression": "#token = :mine",
+            "ExpressionAttributeNames": {"#token": "token", "#shared": "shared"},
+            "ExpressionAttributeValues": {":mine": {"S": self.token}, ":true": {"BOOL": True}},
+        }
 
     def check(self) -> dict[str, Any]:
         """That the token is still there, as an item of a transaction."""
@@ -95,14 +114,17 @@ class Fence:
         return FencedRequest([*_chunks(items)], self.check())
 
 
-def lowered(token: str | None) -> dict[str, Any]:
+def lowered(token: str | None, *, alone: bool = False) -> dict[str, Any]:
     """Takes the token away, as an item of a transaction, if it is still this one: the record may say the same again as
-    it did before others have come and gone."""
+    it did before others have come and gone. `alone`: and if nobody else uses it."""
     delete: dict[str, Any] = {"Key": fence_key(), "ConditionExpression": f"attribute_not_exists({PK})"}
     if token is not None:
         delete["ConditionExpression"] = "#token = :seen"
         delete["ExpressionAttributeNames"] = {"#token": "token"}
         delete["ExpressionAttributeValues"] = {":seen": {"S": token}}
+    if alone:
+        delete["ConditionExpression"] += " AND attribute_not_exists(#shared)"
+        delete["ExpressionAttributeNames"]["#shared"] = "shared"
     return {"Delete": delete}
 
 

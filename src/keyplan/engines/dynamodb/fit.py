@@ -7,6 +7,8 @@ from math import ceil
 
 from keyplan.engines.dynamodb.limits import KB, LIMITS
 from keyplan.engines.dynamodb.oversize import SPLIT
+from keyplan.engines.dynamodb.projection import INDEXES
+from keyplan.engines.dynamodb.sizes import entry_bytes
 from keyplan.engines.work import Rejection, ViewFacts
 from keyplan.model.model import Model, path_of
 from keyplan.model.values import most_bytes
@@ -19,31 +21,7 @@ MOST_EXTENDED = 20
 those that meet are done again."""
 MOST_IN_ONE_PARTITION = 1000
 """Rows of an entity that may be kept under one partition key in the table; beyond it, the key tells them apart."""
-INDEXES = ("gsi", "lsi")
 PARTITION_KEY, SORT_KEY = LIMITS.partition_key_bytes, LIMITS.sort_key_bytes
-ATTRIBUTE_OVERHEAD = 3
-"""An attribute's name is its path; the byte count of names is part of an item's size."""
-
-
-def entry_bytes(view: View, facts: ViewFacts, at: tuple[str, ...] = ()) -> float:
-    """The average size of an item or index entry: names and values, PK and SK with their prefixes."""
-    if at:
-        embed = facts.embeds[".".join(at)]
-        values, key = embed.value_bytes, embed.key_bytes + facts.key_bytes
-    else:
-        values, key = facts.value_bytes, facts.key_bytes
-    names = sum(map(len, values)) + ATTRIBUTE_OVERHEAD * len(values)
-    prefixes = 2 * (len(view.entity) + 1) + len("PKSK")
-    return names + sum(values.values()) + key + prefixes
-
-
-def projection_of(model: Model, view: View) -> str:
-    """How an index projects: whole items, its keys alone, or some attributes named one by one."""
-    held = set(view.holds)
-    if set(model.entities[view.entity].stored) <= held:
-        return "ALL"
-    keys = {part.path for part in view.parts if part.cut is None}
-    return "KEYS_ONLY" if held <= keys else "INCLUDE"
 
 
 def _longest(model: Model, entity: str, path: str) -> float:
@@ -63,7 +41,7 @@ def hottest_units(model: Model, view: View, facts: ViewFacts) -> float:
     What is written together with something else is written in a transaction, which takes each unit twice: sums, guards
     of unique values, computed values, and whatever lies beside the home of its rows. What an index takes is not
     doubled."""
-    each = max(1.0, ceil(entry_bytes(view, facts) / LIMITS.write_unit_bytes))
+    each = max(1.0, ceil(entry_bytes(model, view, facts) / LIMITS.write_unit_bytes))
     if view.kind in INDEXES:
         return each * facts.hottest_writes
     twice = facts.hottest_together if stands_alone(model, view) else facts.hottest_writes
@@ -76,7 +54,7 @@ def units_inside(model: Model, view: View, facts: ViewFacts) -> float:
     units = 0.0
     for chain, embed in view.nested():
         known = facts.embeds[".".join(chain)]
-        each = max(1.0, ceil(entry_bytes(view, facts, chain) / LIMITS.write_unit_bytes))
+        each = max(1.0, ceil(entry_bytes(model, view, facts, chain) / LIMITS.write_unit_bytes))
         whole = set(model.entities[embed.entity].stored) <= set(embed.holds)
         units += each * (known.hottest_writes + (known.hottest_together if whole else known.hottest_writes))
     return units
@@ -115,7 +93,7 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
                 also = f"the {PARTITION_KEY:,} B of a partition key or " if longest > PARTITION_KEY else ""
                 reason = f"'{part.path}' may be longer than {also}the {SORT_KEY:,} B of a sort key"
                 return Rejection(f"{reason}; give it a smaller max", part.path)
-    size = entry_bytes(view, facts)
+    size = entry_bytes(model, view, facts)
     if facts.most_entry_bytes + facts.key_bytes > LIMITS.item_bytes and size > LIMITS.item_bytes:
         kb = LIMITS.item_bytes // KB
         return Rejection(f"an item would take {size / KB:,.0f} KB on average, and dynamodb stores {kb} KB; {SPLIT}")

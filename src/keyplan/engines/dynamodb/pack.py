@@ -16,15 +16,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 
 from keyplan.engines.dynamodb.families import embed_tags
-from keyplan.engines.dynamodb.fit import projection_of
-from keyplan.engines.dynamodb.layout import RECORD_TAG, attribute_name
+from keyplan.engines.dynamodb.layout import attribute_name
 from keyplan.engines.dynamodb.limits import LIMITS
 from keyplan.engines.dynamodb.native import is_native
+from keyplan.engines.dynamodb.projection import projection_of
 from keyplan.engines.dynamodb.sharing import arranged
+from keyplan.engines.dynamodb.sizes import is_named
+from keyplan.engines.dynamodb.tags import partition_tag
 from keyplan.errors import UnsupportedError
-from keyplan.model.model import Model, path_of
+from keyplan.model.model import Model
 from keyplan.plan.design import Structure
-from keyplan.plan.view import Part, View
+from keyplan.plan.view import View
 
 PROJECTIONS = ("ALL", "INCLUDE", "KEYS_ONLY")
 
@@ -92,14 +94,14 @@ def _fits_together(model: Model, views: list[View], kept: Mapping[str, View]) ->
 
 
 def _projected(model: Model, projection: str, views: list[View], kept: Mapping[str, View]) -> str:
-    """Whole rows are named attribute by attribute where items have more than that, such as what is computed or copied:
-    a change of it would be written, and paid for, in the index as well."""
+    """Whole rows are named attribute by attribute where that is smaller by much, or items have more than that, such as
+    what is computed or copied: a change of it would be written, and paid for, in the index as well."""
     if projection != "ALL" or len(included(views)) > LIMITS.included_attributes_of_one:
         return projection
     if any(is_native(model, view) for view in views):
         return projection
     more = (_attributes(kept[view.base], view.entity) - {attribute_name(path) for path in view.holds} for view in views)
-    return "INCLUDE" if any(more) else projection
+    return "INCLUDE" if any(more) or any(is_named(model, view) for view in views) else projection
 
 
 def _attributes(base: View, entity: str) -> set[str]:
@@ -155,33 +157,3 @@ def tags(model: Model, views: Iterable[View]) -> dict[str, dict[str, object]]:
         if view.embeds:
             found[view.name]["embeds"] = dict(embed_tags(view.embeds))
     return found
-
-
-def partition_tag(model: Model, view: View) -> str:
-    """Whose rows a partition gathers: the entity whose key it is, or else what it is made of."""
-    parts = [part for part in view.partition if part.ways == 1]
-    owner = _owner(model, view.entity, parts)
-    if owner is not None:
-        tag = owner.upper()
-    else:
-        tag = ".".join((view.entity, *(str(part).removesuffix(" desc") for part in parts))).upper()
-    return f"{tag}." if tag == RECORD_TAG else tag
-
-
-def _owner(model: Model, entity: str, parts: Sequence[Part]) -> str | None:
-    """The entity whose key these parts are, through as many references as there are."""
-    if not parts or any(part.cut or part.descending for part in parts):
-        return None
-    paths = [path_of(part.path, model, entity) for part in parts]
-    if len({path.roles for path in paths}) > 1:
-        return None
-    here = model.entity_at(entity, paths[0].roles)
-    columns = tuple(path.column for path in paths)
-    for _ in model.entities:
-        role = next(
-            (one for one in model.entities[here].roles.values() if not one.many and one.columns == columns), None
-        )
-        if role is None:
-            break
-        here, columns = role.entity, model.entities[role.entity].key
-    return here if columns == model.entities[here].key else None

@@ -2,7 +2,7 @@
 
 A reply that was lost is asked for again where repeating is safe: reads, plain puts, and transactions, which DynamoDB
 knows by their token. Batches of a bulk write are sent at once. What batches leave undone, writing or reading, is
-sent again, after growing pauses.
+sent again, after growing pauses. Whether the store may still do so is asked before all of this (`engines/lease.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from collections.abc import Generator, Sequence
 from typing import Any, TypeVar
 
-from keyplan.engines.base import Reply, Round
+from keyplan.engines.base import Against, AgainstAsync, Reply, Round
 from keyplan.engines.dynamodb.credentials import parse_url, resolve
 from keyplan.engines.dynamodb.faults import ConditionError, FailedError, OversizeError, RefusedError
 from keyplan.engines.dynamodb.fence import FencedRequest, OvertakenError
@@ -22,7 +22,8 @@ from keyplan.engines.dynamodb.operations import READS, Request
 from keyplan.engines.dynamodb.transport import AsyncTransport, Call, Transport
 from keyplan.engines.dynamodb.wire import LostReplyError
 from keyplan.engines.dynamodb.writes import BulkRequest, WriteRequest
-from keyplan.errors import EngineError, ThrottledError, UnavailableError, UncertainError
+from keyplan.engines.elapsed import elapsed
+from keyplan.errors import EngineError, KeyplanError, ThrottledError, UnavailableError, UncertainError
 
 T = TypeVar("T")
 Calls = Generator["list[Call] | float", "list[Any]", T]
@@ -31,11 +32,44 @@ Calls = Generator["list[Call] | float", "list[Any]", T]
 REPEATS = 3
 """How often a request whose reply was lost, or that the service failed at, is sent again."""
 BULK_SECONDS = 30.0
-"""How long a bulk write may wait for capacity."""
+"""How long a bulk write goes on while nothing is written for want of capacity, or of replies."""
 READ_SECONDS = 10.0
-"""How long the keys that a batch left unread may wait for capacity."""
+"""How long the keys that a batch left unread are asked for while none comes."""
 FIRST_PAUSE = 0.05
 IN_FLIGHT = 32
+
+
+class WithheldError(UnavailableError):
+    """Stands for the reply to a call that was not sent, because the store may no longer do so."""
+
+    def __init__(self, why: KeyplanError) -> None:
+        super().__init__(str(why))
+        self.why = why
+
+
+class _Waiting:
+    """Growing pauses, and how long they, and the requests between them, have taken since anything came of them."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._pause = FIRST_PAUSE
+
+    @property
+    def seconds(self) -> float:
+        return 0.0 if self._since is None else elapsed() - self._since
+
+    def got_on(self) -> None:
+        self._since, self._pause = None, FIRST_PAUSE
+
+    def got_nothing(self) -> None:
+        self._since = elapsed() if self._since is None else self._since
+
+    def next(self) -> float:
+        """How long to wait now."""
+        self.got_nothing()
+        seconds = self._pause * (0.5 + random.random())
+        self._pause = min(2.0, self._pause * 2)
+        return seconds
 
 
 def exchange(round: Round, table: str) -> Calls[list[Reply]]:
@@ -62,7 +96,7 @@ def _send(requests: Sequence[Request], table: str) -> Calls[list[Reply]]:
     for number, reply in enumerate(replies):
         if isinstance(reply, EngineError):
             if _is_lost(reply):
-                reply = yield from _again(calls[number])
+                reply = yield from _again(calls[number], reply)
             request = requests[number]
             if _is_imprecise(reply) and isinstance(request, WriteRequest):
                 reply = yield from _summed(request, reply, table)
@@ -77,7 +111,8 @@ def _complete(calls: Sequence[Call], replies: list[Any]) -> Calls[None]:
 
     The first time at once; then after pauses that grow while nothing comes, until the time for that is over.
     """
-    waited, pause = 0.0, 0.0
+    waiting = _Waiting()
+    at_once = True
     while True:
         unread = {
             number: left
@@ -87,15 +122,13 @@ def _complete(calls: Sequence[Call], replies: list[Any]) -> Calls[None]:
         }
         if not unread:
             return
-        if waited >= READ_SECONDS:
+        if waiting.seconds >= READ_SECONDS:
             for number in unread:
-                replies[number] = _throttled("BatchGetItem", waited, "read more slowly")
+                replies[number] = _throttled("BatchGetItem", waiting.seconds, "read more slowly")
             return
-        if pause:
-            seconds = pause * (0.5 + random.random())
-            yield seconds
-            waited += seconds
-        pause = min(2.0, pause * 2 or FIRST_PAUSE)
+        if not at_once:
+            yield waiting.next()
+        at_once = False
         found = yield [Call("BatchGetItem", {"RequestItems": left}, True) for left in unread.values()]
         for number, more in zip(unread, found, strict=True):
             if isinstance(more, ThrottledError) or _is_lost(more):
@@ -106,7 +139,8 @@ def _complete(calls: Sequence[Call], replies: list[Any]) -> Calls[None]:
             whole = replies[number].setdefault("Responses", {})
             for table, items in more.get("Responses", {}).items():
                 whole.setdefault(table, []).extend(items)
-                pause = FIRST_PAUSE if items else pause
+                if items:
+                    waiting.got_on()
             replies[number]["UnprocessedKeys"] = more.get("UnprocessedKeys") or {}
 
 
@@ -121,17 +155,25 @@ def _is_lost(reply: Any) -> bool:
     return lost or isinstance(reply, FailedError)
 
 
-def _again(call: Call) -> Calls[Any]:
+def _again(call: Call, lost: Any) -> Calls[Any]:
     """Repeats a call that may be repeated, and whose reply was lost or that the service failed at."""
-    reply: Any = None
+    reply = lost
+    may_be_done = False
     for attempt in range(REPEATS):
+        may_be_done = may_be_done or _may_be_done(reply)
         yield 0.05 * 2**attempt * (0.5 + random.random())
         (reply,) = yield [call]
-        if not _is_lost(reply):
-            return reply
-    if call.operation in READS or (isinstance(reply, FailedError) and not reply.done):
+        if isinstance(reply, WithheldError) or not isinstance(reply, UnavailableError):
+            break
+    if call.operation in READS or not (may_be_done or _may_be_done(reply)):
         return reply
-    return UncertainError(f"{reply}; the write may or may not have been done")
+    if isinstance(reply, UnavailableError):  # what was sent before may have been done, whatever became of this one
+        return UncertainError(f"{reply}; the write may or may not have been done")
+    return reply
+
+
+def _may_be_done(reply: Any) -> bool:
+    return reply.done if isinstance(reply, FailedError) else _is_lost(reply)
 
 
 def _is_imprecise(reply: Any) -> bool:
@@ -160,34 +202,40 @@ def _summed(request: WriteRequest, error: EngineError, table: str) -> Calls[Any]
 
 
 def _bulk(request: BulkRequest, table: str) -> Calls[Reply]:
-    waiting = list(request.batches)
-    waited, pause = 0.0, FIRST_PAUSE
-    while waiting:
+    batches = list(request.batches)
+    waiting = _Waiting()
+    while batches:
         left: list[list[dict[str, Any]]] = []
-        for start in range(0, len(waiting), IN_FLIGHT):
-            some = waiting[start : start + IN_FLIGHT]
+        for start in range(0, len(batches), IN_FLIGHT):
+            some = batches[start : start + IN_FLIGHT]
             replies = yield [Call("BatchWriteItem", {"RequestItems": {table: batch}}, True) for batch in some]
             for batch, reply in zip(some, replies, strict=True):
                 if isinstance(reply, ThrottledError) or _is_lost(reply):
                     left.append(batch)
+                    waiting.got_nothing()
                 elif isinstance(reply, EngineError):
                     return request.refused(reply)
                 else:
-                    left += [unwritten for unwritten in reply.get("UnprocessedItems", {}).values() if unwritten]
-        waiting = left
-        if waiting:
-            if waited >= BULK_SECONDS:
-                return _throttled("BatchWriteItem", waited, "load more slowly")
-            seconds = pause * (0.5 + random.random())
-            yield seconds
-            waited += seconds
-            pause = min(2.0, pause * 2)
+                    unwritten = [one for one in reply.get("UnprocessedItems", {}).values() if one]
+                    left += unwritten
+                    if sum(map(len, unwritten)) < len(batch):
+                        waiting.got_on()
+            if left and waiting.seconds >= BULK_SECONDS:
+                return _given_up(replies) or _throttled("BatchWriteItem", waiting.seconds, "load more slowly")
+        batches = left
+        if batches:
+            yield waiting.next()
     return {}
+
+
+def _given_up(replies: Sequence[Any]) -> EngineError | None:
+    """The error of requests that were not answered at all."""
+    return next((reply for reply in replies if _is_lost(reply)), None)
 
 
 def _fenced(request: FencedRequest, table: str) -> Calls[Reply]:
     chunks = list(reversed(request.chunks))
-    waited, pause = 0.0, FIRST_PAUSE
+    waiting = _Waiting()
     while chunks:
         chunk = chunks.pop()
         whole = Request(
@@ -197,14 +245,12 @@ def _fenced(request: FencedRequest, table: str) -> Calls[Reply]:
         call = Call(whole.operation, whole.filled(table), True)
         (reply,) = yield [call]
         if _is_lost(reply):
-            reply = yield from _again(call)
-        if isinstance(reply, ThrottledError) and waited < BULK_SECONDS:
+            reply = yield from _again(call, reply)
+        if isinstance(reply, ThrottledError) and waiting.seconds < BULK_SECONDS:
             chunks.append(chunk)
-            seconds = pause * (0.5 + random.random())
-            yield seconds
-            waited, pause = waited + seconds, min(2.0, pause * 2)
+            yield waiting.next()
         elif isinstance(reply, ThrottledError):
-            return _throttled(call.operation, waited, "try again, or raise the capacity")
+            return _throttled(call.operation, waiting.seconds, "try again, or raise the capacity")
         elif isinstance(reply, ConditionError):
             overtaken = len(reply.reasons) > len(chunk) and reply.reasons[-1].code == "ConditionalCheckFailed"
             return OvertakenError() if overtaken else reply
@@ -214,8 +260,21 @@ def _fenced(request: FencedRequest, table: str) -> Calls[Reply]:
         elif isinstance(reply, Exception):
             return reply
         else:
-            waited, pause = 0.0, FIRST_PAUSE
+            waiting.got_on()
     return {}
+
+
+def _told(replies: Sequence[Reply]) -> Sequence[Reply]:
+    """Replies as callers know them."""
+    return [reply.why if isinstance(reply, WithheldError) else reply for reply in replies]
+
+
+def _nothing(round: Round) -> None:
+    """Nothing speaks against it."""
+
+
+async def _nothing_async(round: Round) -> None:
+    """As above."""
 
 
 class DynamoDBPort:
@@ -227,18 +286,26 @@ class DynamoDBPort:
         self._transport = Transport(resolve(address))
 
     def send(self, round: Round) -> Sequence[Reply]:
+        return self.send_while(round, _nothing)
+
+    def send_while(self, round: Round, against: Against) -> Sequence[Reply]:
         steps = exchange(round, self._table)
+        asks = withheld = False
         try:
             step = next(steps)
             while True:
                 if isinstance(step, float):
                     time.sleep(step)
                     step = steps.send([])
+                elif asks and (why := against(round)) is not None:
+                    withheld = True
+                    step = steps.send([WithheldError(why)] * len(step))
                 else:
+                    asks = True
                     step = steps.send(self._transport.send_all(step))
         except StopIteration as done:
             replies: Sequence[Reply] = done.value
-            return replies
+            return _told(replies) if withheld else replies
 
     def close(self) -> None:
         self._transport.close()
@@ -253,18 +320,26 @@ class DynamoDBAsyncPort:
         self._transport = AsyncTransport(resolve(address))
 
     async def send(self, round: Round) -> Sequence[Reply]:
+        return await self.send_while(round, _nothing_async)
+
+    async def send_while(self, round: Round, against: AgainstAsync) -> Sequence[Reply]:
         steps = exchange(round, self._table)
+        asks = withheld = False
         try:
             step = next(steps)
             while True:
                 if isinstance(step, float):
                     await asyncio.sleep(step)
                     step = steps.send([])
+                elif asks and (why := await against(round)) is not None:
+                    withheld = True
+                    step = steps.send([WithheldError(why)] * len(step))
                 else:
+                    asks = True
                     step = steps.send(await self._transport.send_all(step))
         except StopIteration as done:
             replies: Sequence[Reply] = done.value
-            return replies
+            return _told(replies) if withheld else replies
 
     async def close(self) -> None:
         await self._transport.close()

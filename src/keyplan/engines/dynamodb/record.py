@@ -101,6 +101,30 @@ class Record(Change):
         if not claimed.fence.shared:
             self.fresh = claimed.fresh  # nobody has written since that look
 
+    def resumes(self, claimed: Change) -> None:
+        assert isinstance(claimed, Record)
+        if self.fence is not None and claimed.fence is not None:
+            self.fence.own = self.fence.seen == claimed.fence.token and not claimed.fence.shared
+
+    def withdraw(self) -> Proc[None]:
+        """The record as it was found, if whoever has announced the change is still alone with it."""
+        had = self._found.found
+        if self.fence is None or self.fence.shared or "changing" in had:
+            return
+        names = had.get("indexes")
+        head: dict[str, Any] = {
+            "Key": record_key(DESIGN, 0),
+            "UpdateExpression": "SET index_names = :names REMOVE changing" if names else "REMOVE changing, index_names",
+            "ConditionExpression": "#hash = :seen AND changing = :mine",
+            "ExpressionAttributeNames": {"#hash": "hash"},
+            "ExpressionAttributeValues": {":mine": {"S": design_hash(self._lock)}, ":seen": {"S": had["hash"]}},
+        }
+        if names:
+            head["ExpressionAttributeValues"][":names"] = {"SS": sorted(names)}
+        places = written_places(had.get("standing") or (), self._found)
+        holds = {"Update": {"Key": record_key(HOLDS, 0), "UpdateExpression": "REMOVE stops_reads"}}
+        yield from together([{"Update": head}, lowered(self.fence.token, alone=True), *places, holds])
+
     def guarded(self, codec: Codec) -> Codec:
         if self.fence is None:
             return codec

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from keyplan.engines.dynamodb.keys import encode_timestamp
-from keyplan.engines.dynamodb.layout import PK, SK, IndexKey, Place, Slot, intents_place, layout
+from keyplan.engines.dynamodb.layout import PK, SK, TTL, IndexKey, Place, Slot, intents_place, layout
 from keyplan.engines.dynamodb.templates import index_templates, partition_template, sort_template
+from keyplan.engines.dynamodb.values import expiry_seconds
 from keyplan.engines.dynamodb.words import operand_words
 from keyplan.engines.dynamodb.writes import compose
+from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
 from keyplan.model.pattern import Literal
 from keyplan.model.types import Type
@@ -22,6 +25,7 @@ from keyplan.plan.edits import Edit, Test
 from keyplan.plan.intents import INTENTS
 from keyplan.plan.view import COUNT
 
+_SECONDS = f"{{{EXPIRES}, in seconds}}"
 _PLAIN = ("=", "!=", "<", "<=", ">", ">=", "begins_with")
 
 
@@ -50,7 +54,6 @@ def request_words(model: Model, design: Design, writes: Sequence[Write], edits: 
     """The operation and its body; what is the same for several rows or values is told once."""
     places = layout(model, design).places
     table = next(one.name for one in design.structures if one.kind == "table")
-    conditions = [pair for write in writes for pair in _conditions(model, write)]
     told: dict[str, dict[str, Any]] = {}
     for edit in edits:
         place = intents_place() if edit.view == INTENTS else places[edit.view, edit.at]
@@ -60,6 +63,7 @@ def request_words(model: Model, design: Design, writes: Sequence[Write], edits: 
         shown = _shown(place, edit, adds, sets)
         others = [one for one in edits if (one.view, one.at) == (edit.view, edit.at) and one.key != edit.key]
         shown.leaves = bool(others) and (edit.do == "delete" or edit.adds.get(COUNT) == -1)
+        conditions = [pair for write in mine for pair in _conditions(model, write)]
         request = compose([shown], [_marked(edit, conditions)])
         together = request.operation == "TransactWriteItems"
         name, body = (
@@ -125,6 +129,8 @@ def _conditions(model: Model, write: Write) -> Iterator[tuple[str, str, str]]:
 def _plain(body: Mapping[str, Any], edit: Edit, adds: Mapping[str, str]) -> dict[str, Any]:
     """The body without types, moments and limits by their names."""
     found = dict(body)
+    if TTL in found.get("Item", {}):
+        found["Item"] = {**found["Item"], TTL: _SECONDS}
     values = found.get("ExpressionAttributeValues")
     if values:
         found["ExpressionAttributeValues"] = {name: _value(value, edit, adds) for name, value in values.items()}
@@ -137,6 +143,9 @@ def _value(value: Any, edit: Edit, adds: Mapping[str, str]) -> Any:
     ((kind, text),) = value.items()
     if kind == "S" and edit.alive_at is not None and text == encode_timestamp(edit.alive_at):
         return ":now"
+    moments = [entry.get(EXPIRES) for entry in (edit.values, edit.fresh) if entry is not None]
+    if kind == "N" and text in [str(expiry_seconds(one)) for one in moments if isinstance(one, datetime)]:
+        return _SECONDS
     if kind == "N" and text != "0" and len(edit.adds) == 1:  # the greatest number that a sum may begin with
         ((path, amount),) = edit.adds.items()
         bound = Decimal(text) + Decimal(str(amount))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 
-from keyplan.engines.dynamodb.fit import projection_of
+from keyplan.engines.dynamodb.projection import projection_of
 from keyplan.model.model import Model
 from keyplan.model.pattern import Literal
 from keyplan.plan.view import View

@@ -16,6 +16,7 @@ OPTIONS = ("billing", "latencies", "multi_attribute_keys", "partition_mb")
 def check(model: Model) -> None:
     """Refuses options that are unknown or have no meaning, all of them at once."""
     checked(
+        model,
         lambda: check_options(model, "dynamodb", OPTIONS),
         lambda: billing(model),
         lambda: multi_attribute_keys(model),

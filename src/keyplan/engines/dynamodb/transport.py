@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -29,6 +30,7 @@ from keyplan.engines.dynamodb.wire import (
     LostReplyError,
     NotSentError,
 )
+from keyplan.engines.elapsed import elapsed
 from keyplan.errors import EngineError, UnavailableError, UncertainError
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
@@ -66,6 +68,9 @@ class _Common:
 
     def _where(self) -> str:
         return f"dynamodb at {self._signer.host}"
+
+    def _is_closed(self) -> UnavailableError:
+        return UnavailableError(f"{self._where()}: the store is closed; open it again")
 
     def _unreachable(self, error: NotSentError) -> UnavailableError:
         return UnavailableError(f"{self._where()}: cannot be reached, {error}; check the endpoint, region and network")
@@ -120,11 +125,20 @@ class Transport(_Common):
         """Independent requests at the same time; an error stands in the place of its reply."""
         if len(calls) == 1:
             return [self._outcome(calls[0])]
+        try:
+            outcomes = self._pool().map(self._outcome, calls)
+        except (EngineError, RuntimeError):  # closed before, or just now
+            return [self._is_closed()] * len(calls)
+        return list(outcomes)
+
+    def _pool(self) -> ThreadPoolExecutor:
         if self._workers is None:
             with self._lock:
+                if self._closed:
+                    raise self._is_closed()
                 if self._workers is None:
                     self._workers = ThreadPoolExecutor(min(self._connections, 32), "keyplan-dynamodb")
-        return list(self._workers.map(self._outcome, calls))
+        return self._workers
 
     def _outcome(self, call: Call) -> Body | EngineError:
         try:
@@ -143,6 +157,8 @@ class Transport(_Common):
         return self._understand(call, self._exchange(call, body))
 
     def _exchange(self, call: Call, body: bytes) -> HttpReply:
+        if self._closed:
+            raise self._is_closed()
         request = self._signer.request(call.operation, body, self._access.credentials())
         connection = self._kept()
         if connection is not None:
@@ -166,11 +182,13 @@ class Transport(_Common):
         except BaseException:
             connection.close()
             raise
-        connection.idle_since = time.monotonic()
-        if reply.keeps_alive and len(self._idle) < self._connections and not self._closed:
+        connection.idle_since = elapsed()
+        if reply.keeps_alive and len(self._idle) < self._connections:
             self._idle.append(connection)
         else:
             connection.close()
+        if self._closed:  # perhaps just now: then nobody else may see to it
+            self._end_idle()
         return reply
 
     def _kept(self) -> Connection | None:
@@ -186,12 +204,18 @@ class Transport(_Common):
         return None
 
     def close(self) -> None:
-        self._closed = True
-        if self._workers is not None:
-            self._workers.shutdown()
-            self._workers = None
+        """Requests that are under way come to their end; those that follow are not sent."""
+        with self._lock:
+            self._closed = True
+            workers = self._workers
+        if workers is not None:
+            workers.shutdown()
+        self._end_idle()
+
+    def _end_idle(self) -> None:
         while self._idle:
-            self._idle.pop().close()
+            with suppress(IndexError):  # several may do so at once
+                self._idle.pop().close()
 
 
 class AsyncTransport(_Common):
@@ -233,6 +257,8 @@ class AsyncTransport(_Common):
             return self._understand(call, await self._exchange(call, body))
 
     async def _exchange(self, call: Call, body: bytes) -> HttpReply:
+        if self._closed:
+            raise self._is_closed()
         request = self._signer.request(call.operation, body, self._access.credentials())
         connection = self._kept()
         if connection is not None:
@@ -256,7 +282,7 @@ class AsyncTransport(_Common):
         except BaseException:  # a cancelled call leaves a reply under way: the connection is of no more use
             connection.close()
             raise
-        connection.idle_since = asyncio.get_running_loop().time()
+        connection.idle_since = elapsed()
         if reply.keeps_alive and connection.is_open and not self._closed:
             self._idle.append(connection)
         else:

@@ -11,9 +11,10 @@ import re
 import select
 import socket
 import ssl
-import time
 from typing import NamedTuple
 from urllib.parse import urlsplit
+
+from keyplan.engines.elapsed import elapsed
 
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked", re.IGNORECASE)
@@ -150,7 +151,7 @@ class Connection:
 
     def is_usable(self, idle_seconds: float) -> bool:
         """False where the server has hung up, or may be about to."""
-        if time.monotonic() - self.idle_since > idle_seconds:
+        if elapsed() - self.idle_since > idle_seconds:
             return False
         if self._poll is not None:
             return not self._poll.poll(0)
@@ -235,7 +236,7 @@ class AsyncConnection(asyncio.Protocol):
             self._waiter.set_exception(LostReplyError("timed out", began=self._reader.began))
 
     def is_usable(self, idle_seconds: float) -> bool:
-        return self.is_open and self._loop.time() - self.idle_since <= idle_seconds
+        return self.is_open and elapsed() - self.idle_since <= idle_seconds
 
     async def exchange(self, request: bytes, reply_seconds: float) -> HttpReply:
         assert self._transport is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from keyplan.engines.mongodb.calls import Calls, ended, pause
+from keyplan.engines.mongodb.calls import CUT_OFF, Calls, ended, may_go_on, pause
 from keyplan.engines.mongodb.faults import DUPLICATE, details_of, index_of
 from keyplan.engines.mongodb.transport import (
     BulkWriteError,
@@ -26,7 +26,7 @@ def bulk(link: Link, request: BulkRequest) -> Calls:
     session = yield lambda: link.session()
     try:
         found = yield from _in_bulk(link, request, session)
-    except Exception:
+    except CUT_OFF:
         yield from ended(link, session)
         raise
     yield from ended(link, session)
@@ -41,6 +41,7 @@ def _in_bulk(link: Link, request: BulkRequest, session: Any) -> Calls:
     for attempt in range(BULK_ATTEMPTS):
         if attempt:
             yield pause(attempt + 4)
+            yield may_go_on
         try:
             if fresh:
                 documents, fresh = fresh, []

@@ -342,6 +342,7 @@ def _packed_written(work: TouchWork) -> dict[str, float]:
 def cost_model(model: Model) -> MongoCosts:
     """The cost model, with the coefficients and latencies that the model's `targets` may name."""
     checked(
+        model,
         lambda: check_options(model, "mongodb", OPTIONS),
         *(partial(target, model, name, 0.0) for name in OPTIONS if name not in ("coefficients", "latencies")),
         lambda: given(model, "mongodb", "coefficients", Coefficients),

@@ -11,7 +11,7 @@ from typing import Any
 
 from keyplan.engines.base import SESSION, Pause, Proc, Request
 from keyplan.engines.mongodb.bulk import bulk
-from keyplan.engines.mongodb.calls import Calls, commit, ended, is_transient, pause, quietly
+from keyplan.engines.mongodb.calls import CUT_OFF, Calls, commit, ended, is_transient, may_go_on, pause, quietly
 from keyplan.engines.mongodb.faults import DUPLICATE, code_of, details_of, index_of
 from keyplan.engines.mongodb.fence import OvertakenError
 from keyplan.engines.mongodb.fenced import fenced_bulk, held, let_pass, touch
@@ -110,8 +110,10 @@ def _commands(link: Link, request: Together) -> Calls:
         for body in request.bodies:
             yield lambda: link.database.command(body, session=session)  # noqa: B023
         yield from commit(session)
-    finally:
+    except CUT_OFF:
         yield from quietly(lambda: session.end_session())
+        raise
+    yield from quietly(lambda: session.end_session())
 
 
 class _RefusedError(Exception):
@@ -130,6 +132,8 @@ def _write(link: Link, request: WriteRequest) -> Calls:
         if attempt:
             yield pause(attempt)
         try:
+            if attempt:
+                yield may_go_on
             if attempt and request.token is not None:
                 yield from let_pass(link, request.token)
             if request.is_transaction:
@@ -186,7 +190,7 @@ def _alone(link: Link, request: WriteRequest) -> Calls:
                 yield from _step(link, step, session)
             except (_RefusedError, *ERRORS):
                 pass  # an empty document stays behind, which nobody sees
-    except Exception:
+    except CUT_OFF:
         yield from ended(link, session)
         raise
     yield from ended(link, session)
@@ -203,9 +207,10 @@ def _transaction(link: Link, request: WriteRequest) -> Calls:
         replies = yield from _together(link, request.steps, session)
         if request.then is not None:
             yield from _going_on(link, request.then(), session)
+        yield may_go_on
         yield from commit(session)
-    except Exception:
-        # Ends the transaction too. A generator that is thrown away cannot yield: then the driver does it.
+    except CUT_OFF:
+        # Ends the transaction too. A generator that is thrown away cannot yield: then the server does it.
         yield from quietly(lambda: session.end_session())
         raise
     yield from ended(link, session)
@@ -247,20 +252,33 @@ def _part(link: Link, request: WriteRequest, session: Any) -> Calls:
 def _together(link: Link, steps: Sequence[Step], session: Any) -> Calls:
     """The steps of a transaction: many of one collection in one bulk write, the others one by one."""
     replies: list[Any] = [None] * len(steps)
-    bulks: dict[tuple[str, bool], list[Step]] = {}
-    if len({(step.collection, repr(step.id)) for step in steps}) == len(steps):
-        for step in steps:
-            if step.kind in _BULK and not step.returns:
-                bulks.setdefault((step.collection, step.must), []).append(step)
-    done: set[int] = set()
-    for (name, must), some in bulks.items():
-        if len(some) > 1:
-            done |= {id(step) for step in some}
-            yield from _many(link.writing(name), some, must, session)
-    for number, step in enumerate(steps):
-        if id(step) not in done:
-            replies[number] = yield from _step(link, step, session)
+    for group in _groups(steps):
+        if len(group) > 1:
+            some = [steps[number] for number in group]
+            yield from _many(link.writing(some[0].collection), some, some[0].must, session)
+        else:
+            replies[group[0]] = yield from _step(link, steps[group[0]], session)
     return replies
+
+
+def _groups(steps: Sequence[Step]) -> list[list[int]]:
+    """The numbers of steps that can be one bulk write; none that is to come in its turn overtakes another."""
+    found: list[list[int]] = []
+    last: dict[tuple[str, bool | None], list[int]] = {}
+    once = len({(step.collection, repr(step.id)) for step in steps}) == len(steps)
+    for number, step in enumerate(steps):
+        able = once and step.kind in _BULK and not step.returns
+        place = (step.collection, None if step.in_turn else step.must)
+        group = last.get(place)
+        if able and group is not None and steps[group[0]].must == step.must:
+            group.append(number)
+            continue
+        found.append([number])
+        if able:
+            last[place] = found[-1]
+        elif step.in_turn:
+            last.pop(place, None)
+    return found
 
 
 def _many(collection: Any, steps: Sequence[Step], must: bool, session: Any) -> Calls:

@@ -8,7 +8,7 @@ from typing import Any
 
 from keyplan.engines.base import Pause, Proc, Request
 from keyplan.engines.mongodb.bulk import bulk_writes, duplicate
-from keyplan.engines.mongodb.calls import Calls, commit, ended, is_transient, quietly
+from keyplan.engines.mongodb.calls import CUT_OFF, Calls, commit, ended, is_transient, quietly
 from keyplan.engines.mongodb.faults import DUPLICATE, details_of, index_of
 from keyplan.engines.mongodb.fence import OvertakenError, holds, touched
 from keyplan.engines.mongodb.layout import RECORD_COLLECTION
@@ -79,7 +79,7 @@ def _patiently(link: Link, token: str, work: Callable[[Any], Calls], *, lasting:
             reply = yield from work(session)
             if lasting and not isinstance(reply, KeyplanError):
                 yield from commit(session)
-        except Exception as error:
+        except CUT_OFF as error:
             yield from quietly(lambda: session.end_session())  # noqa: B023
             if begun or not is_transient(error) or time.monotonic() > until:
                 raise

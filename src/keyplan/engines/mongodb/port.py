@@ -27,7 +27,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keyplan.engines.base import SESSION, Reply, Request, Round
+from keyplan.engines.base import SESSION, Against, AgainstAsync, Reply, Request, Round
+from keyplan.engines.mongodb.calls import CUT_OFF, Calls, may_go_on
 from keyplan.engines.mongodb.exchange import exchange
 from keyplan.engines.mongodb.limits import CHUNK
 from keyplan.engines.mongodb.lines import Lines
@@ -40,9 +41,13 @@ from keyplan.engines.mongodb.transport import (
     pymongo,
 )
 from keyplan.engines.mongodb.values import Document
+from keyplan.engines.mongodb.writes import WriteRequest
+from keyplan.errors import KeyplanError
 
 OPENING_MS = 1_000
 """How long the primary is looked for to open a line."""
+CLOSING_S = 5.0
+"""How long `close` waits for calls that were cancelled to end what they had begun."""
 
 
 def leftover(request: Find, cursor: int) -> Document:
@@ -53,6 +58,53 @@ def leftover(request: Find, cursor: int) -> Document:
 def is_page(request: Request) -> bool:
     """Whether the answer comes in one piece, and needs no session."""
     return request.__class__ is Find and 0 < request.limit <= CHUNK and request.strong != SESSION
+
+
+def _is_transaction(request: Request) -> bool:
+    return isinstance(request, WriteRequest) and request.is_transaction
+
+
+def _undo(steps: Calls, cut_off: BaseException) -> None:
+    """Lets a call that was cut off end what it has begun."""
+    try:
+        step = steps.throw(cut_off)
+        while True:
+            try:
+                value = None if isinstance(step, float) else step()
+            except ERRORS as error:
+                step = steps.throw(error)
+            else:
+                step = steps.send(value)
+    except (StopIteration, *CUT_OFF):
+        pass
+
+
+async def _undo_async(steps: Calls, cut_off: BaseException, under_way: asyncio.Future[Any] | None) -> None:
+    """As above, behind what is under way: the server may come to that later than to the end of its transaction, and
+    begin it anew."""
+    try:
+        if under_way is not None:
+            await asyncio.gather(under_way, return_exceptions=True)
+        step = steps.throw(cut_off)
+        while True:
+            try:
+                value = None if isinstance(step, float) else step()
+                if asyncio.iscoroutine(value):
+                    value = await value
+            except ERRORS as error:
+                step = steps.throw(error)
+            else:
+                step = steps.send(value)
+    except (StopIteration, *CUT_OFF):
+        pass
+
+
+def _nothing(round: Round) -> None:
+    """Nothing speaks against it."""
+
+
+async def _nothing_async(round: Round) -> None:
+    """As above."""
 
 
 class MongoPort:
@@ -71,11 +123,18 @@ class MongoPort:
         return _SharedPort(self._link.using(options))
 
     def send(self, round: Round) -> Sequence[Reply]:
-        if len(round) == 1 and is_page(round[0]):
-            return [self._page(round[0])]
-        return [self._one(request) for request in round]
+        return self.send_while(round, _nothing)
 
-    def _page(self, request: Find) -> Reply:
+    def send_while(self, round: Round, against: Against) -> Sequence[Reply]:
+        if len(round) == 1 and is_page(round[0]):
+            return [self._page(round[0], against)]
+        replies: list[Reply] = []
+        for request in round:
+            refused = against((request,)) if replies else None  # those before it may have taken long
+            replies.append(self._one(request, against) if refused is None else refused)
+        return replies
+
+    def _page(self, request: Find, against: Against) -> Reply:
         try:
             reply = self._link.page(request)
             self._link.note(reply.get("operationTime"))
@@ -89,9 +148,9 @@ class MongoPort:
             pass  # the driver's own find is done again where that helps
         except ERRORS as error:
             return self._link.error(error, writing=False)
-        return self._one(request)
+        return against((request,)) or self._one(request, against)
 
-    def _one(self, request: Request) -> Reply:
+    def _one(self, request: Request, against: Against) -> Reply:
         steps = exchange(self._link, request)
         try:
             step = next(steps)
@@ -99,6 +158,10 @@ class MongoPort:
                 if isinstance(step, float):
                     time.sleep(step)
                     step = steps.send(None)
+                    continue
+                if step is may_go_on:
+                    refused = against((request,))
+                    step = steps.send(None) if refused is None else steps.throw(refused)
                     continue
                 try:
                     value = step()
@@ -108,6 +171,11 @@ class MongoPort:
                     step = steps.send(value)
         except StopIteration as done:
             return done.value
+        except KeyplanError as refused:
+            return refused
+        except KeyboardInterrupt as interrupt:
+            _undo(steps, interrupt)
+            raise
 
     def close(self) -> None:
         self._link.client.close()
@@ -133,6 +201,7 @@ class MongoAsyncPort:
 
     def __init__(self, url: str) -> None:
         self._link = Link(url, pymongo.AsyncMongoClient)
+        self._undoing: set[asyncio.Task[None]] = set()
         self._lines = Lines(self._link.client.options, lambda: Link(url, _client_of_lines).client)
 
     @property
@@ -142,17 +211,20 @@ class MongoAsyncPort:
 
     def using(self, options: Mapping[str, Any]) -> MongoAsyncPort:
         """As above."""
-        return _SharedAsyncPort(self._link.using(options), self._lines)
+        return _SharedAsyncPort(self._link.using(options), self._lines, self._undoing)
 
     async def send(self, round: Round) -> Sequence[Reply]:
+        return await self.send_while(round, _nothing_async)
+
+    async def send_while(self, round: Round, against: AgainstAsync) -> Sequence[Reply]:
         if len(round) > 1:
-            return await asyncio.gather(*(self._answer(request) for request in round))
-        return [await self._answer(request) for request in round]
+            return await asyncio.gather(*(self._answer(request, against) for request in round))
+        return [await self._answer(request, against) for request in round]
 
-    async def _answer(self, request: Request) -> Reply:
-        return await (self._page(request) if is_page(request) else self._one(request))
+    async def _answer(self, request: Request, against: AgainstAsync) -> Reply:
+        return await (self._page(request, against) if is_page(request) else self._one(request, against))
 
-    async def _page(self, request: Find) -> Reply:
+    async def _page(self, request: Find, against: AgainstAsync) -> Reply:
         link = self._link
         try:
             reply = None
@@ -171,10 +243,12 @@ class MongoAsyncPort:
             pass  # as above
         except ERRORS as error:
             return link.error(error, writing=False)
-        return await self._one(request)
+        return await against((request,)) or await self._one(request, against)
 
-    async def _one(self, request: Request) -> Reply:
+    async def _one(self, request: Request, against: AgainstAsync) -> Reply:
         steps = exchange(self._link, request)
+        under_way: asyncio.Future[Any] | None = None
+        shields = _is_transaction(request)
         try:
             step = next(steps)
             while True:
@@ -182,9 +256,16 @@ class MongoAsyncPort:
                     await asyncio.sleep(step)
                     step = steps.send(None)
                     continue
+                if step is may_go_on:
+                    refused = await against((request,))
+                    step = steps.send(None) if refused is None else steps.throw(refused)
+                    continue
                 try:
                     value = step()
-                    if asyncio.iscoroutine(value):
+                    if asyncio.iscoroutine(value) and shields:
+                        under_way = asyncio.ensure_future(value)
+                        value = await asyncio.shield(under_way)
+                    elif asyncio.iscoroutine(value):
                         value = await value
                 except ERRORS as error:
                     step = steps.throw(error)
@@ -192,8 +273,18 @@ class MongoAsyncPort:
                     step = steps.send(value)
         except StopIteration as done:
             return done.value
+        except KeyplanError as refused:
+            return refused
+        except asyncio.CancelledError as cancelled:
+            # Whoever cancels does not wait for the server.
+            undoing = asyncio.create_task(_undo_async(steps, cancelled, under_way))
+            self._undoing.add(undoing)
+            undoing.add_done_callback(self._undoing.discard)
+            raise
 
     async def close(self) -> None:
+        if self._undoing:
+            await asyncio.wait(self._undoing, timeout=CLOSING_S)
         await self._lines.close()
         await self._link.client.close()
 
@@ -201,9 +292,10 @@ class MongoAsyncPort:
 class _SharedAsyncPort(MongoAsyncPort):
     """As above."""
 
-    def __init__(self, link: Link, lines: Lines) -> None:
+    def __init__(self, link: Link, lines: Lines, undoing: set[asyncio.Task[None]]) -> None:
         self._link = link
         self._lines = lines
+        self._undoing = undoing
 
     async def close(self) -> None:
         pass

@@ -33,6 +33,8 @@ class Step:
     """An insert of a document that may be there after all, as one without a row of its own."""
     cleans: bool = False
     """Nobody depends on it."""
+    in_turn: bool = False
+    """Its collection has unique indexes: what one step releases, a later one may take."""
 
     @property
     def filter(self) -> Document:

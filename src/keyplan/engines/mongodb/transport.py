@@ -29,6 +29,7 @@ try:
     from pymongo.errors import (
         AutoReconnect,
         BulkWriteError,
+        InvalidOperation,
         OperationFailure,
         PyMongoError,
         ServerSelectionTimeoutError,
@@ -43,6 +44,7 @@ __all__ = [
     "ERRORS",
     "AutoReconnect",
     "BulkWriteError",
+    "InvalidOperation",
     "Link",
     "OperationFailure",
     "PyMongoError",

@@ -135,6 +135,7 @@ class Writer:
         self._places = layout.places
         self._codes: dict[int, _Codes] = {}
         self._families: dict[str, Family] = {}
+        self._unique = {place.collection for place in layout.places.values() for one in place.indexes if one.unique}
         for place in layout.collections:
             if place.children:
                 self._families[place.collection] = Family(place)
@@ -168,6 +169,8 @@ class Writer:
         if any(place.tag for place in places):
             # A row that moves to another `_id` goes before it comes, or a unique index would have it twice.
             steps.sort(key=lambda step: step.kind != "delete")
+        for step in steps:
+            step.in_turn = step.collection in self._unique
         return WriteRequest(edits, places, steps, self, careful)
 
     def apart(self, entity: str, key: Sequence[Any]) -> Step:

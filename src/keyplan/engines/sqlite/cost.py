@@ -94,6 +94,7 @@ class SQLiteCosts(CostModel):
 def cost_model(model: Model) -> SQLiteCosts:
     """The cost model, with the coefficients that the model's `targets` may name."""
     checked(
+        model,
         lambda: check_options(model, "sqlite", ("coefficients",)),
         lambda: given(model, "sqlite", "coefficients", Coefficients),
     )

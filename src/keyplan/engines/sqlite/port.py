@@ -142,7 +142,8 @@ class SqlitePort:
         self.where = self._address.path
         self._memory = self._address.path == MEMORY
         self._lock = threading.RLock()
-        self._open: list[sqlite3.Connection] = []
+        self._open: list[tuple[sqlite3.Connection, threading.RLock]] = []
+        """Each with what its thread holds while it uses it: closed meanwhile, it would take the process with it."""
         self._closed = False
         self._holds = ""
         self._local: Any = _Shared() if self._memory else threading.local()
@@ -170,6 +171,10 @@ class SqlitePort:
                 cursor = self._local.cursor = self._connect()
             except KeyplanError as error:
                 return [error] * len(round)
+        with self._local.busy:
+            return self._replies(cursor, round)
+
+    def _replies(self, cursor: sqlite3.Cursor, round: Round) -> Sequence[Reply]:
         replies: list[Reply] = []
         for request in round:
             try:
@@ -192,13 +197,13 @@ class SqlitePort:
             return self._translated(error)
 
     def close(self) -> None:
-        """Closes every thread's connection; calls that come later get an error."""
+        """Closes every thread's connection, behind the request that it is at; what comes later gets an error."""
         with self._lock:
             self._closed = True
-            for connection in self._open:
+            connections, self._open = self._open, []
+        for connection, busy in connections:
+            with busy:
                 connection.close()
-            self._open.clear()
-            self._local = _Shared() if self._memory else threading.local()
 
     def _write(self, cursor: sqlite3.Cursor, request: Request) -> Reply:
         if isinstance(request, WriteRequest):
@@ -330,9 +335,13 @@ class SqlitePort:
             raise self._translated(error) from error
         if self._holds:
             self._local.guard = Guard(connection, self._holds)
+        busy = self._local.busy = self._lock if self._memory else threading.RLock()
         with self._lock:
-            self._open.append(connection)
-        return connection.cursor()
+            if not self._closed:
+                self._open.append((connection, busy))
+                return connection.cursor()
+        connection.close()
+        raise UnavailableError(f"{where.path}: the store is closed; open it again")
 
     def _translated(self, error: Exception) -> KeyplanError:
         return translate(error, self._address.path)
@@ -341,7 +350,10 @@ class SqlitePort:
         """SQLite's connections must not be used, nor closed, in a forked child: they are put aside."""
         _abandoned.append((self._open, self._local))
         self._lock = threading.RLock()
-        if not self._memory:
+        if self._memory:  # another thread may have held it when the process was forked
+            self._local.busy = self._lock
+            self._open = [(connection, self._lock) for connection, _ in self._open]
+        else:
             self._open = []
             self._local = threading.local()
 
@@ -392,6 +404,7 @@ class _Shared:
     """Stands where `threading.local` would: all threads share one connection."""
 
     cursor: sqlite3.Cursor
+    busy: threading.RLock
 
 
 def _prepare(connection: sqlite3.Connection, where: Address, memory: bool) -> None:
