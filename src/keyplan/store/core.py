@@ -126,7 +126,7 @@ class Core:
 
     def settle(self) -> Proc[None]:
         """Finishes what others have left half done, and waits for engines that follow their writes by themselves."""
-        yield from self.writer.intents.finish_all(self.clock(), waits=False)
+        yield from self.writer.intents.finish_for_good(self.clock())
         settle = getattr(self.codec, "settle", None)
         if settle is not None:
             yield from settle()

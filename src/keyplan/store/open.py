@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from os import PathLike
-from time import monotonic
 from typing import Any
 
 from keyplan.engines import engine_for_url
-from keyplan.engines.base import AsyncPort, Engine, Holding, HoldingAsync, Port, Proc
+from keyplan.engines.base import AsyncPort, Engine, Holding, HoldingAsync, Port, Proc, Renewing, RenewingAsync
+from keyplan.engines.elapsed import elapsed
 from keyplan.errors import DesignError, DesignMismatchError, StorageError
 from keyplan.model.load import load_model
 from keyplan.model.model import Model
@@ -42,10 +42,11 @@ def open(
     _see_that_it_is_there(engine, url, create)
     port: Port = engine.connect(url, loaded, None)
     try:
-        begun = monotonic()
+        begun = elapsed()
         with naming(port):
             found = run(patient(settled_design(loaded, engine, design, create, name_of(port))), port)
         if engine.leases:
+            assert isinstance(port, Renewing)
             port = LeasedPort(port, Lease(engine, engine.upkeep(loaded, found), begun))
         elif isinstance(port, Holding):
             port.hold(engine.upkeep(loaded, found))
@@ -93,11 +94,12 @@ class Opening:
         _see_that_it_is_there(engine, self._url, self._create)
         port: AsyncPort = engine.connect_async(self._url, loaded, None)
         try:
-            begun = monotonic()
+            begun = elapsed()
             with naming(port):
                 settling = settled_design(loaded, engine, self._design, self._create, name_of(port))
                 found = await run_async(patient(settling), port)
             if engine.leases:
+                assert isinstance(port, RenewingAsync)
                 port = LeasedAsyncPort(port, Lease(engine, engine.upkeep(loaded, found), begun))
             elif isinstance(port, HoldingAsync):
                 await port.hold(engine.upkeep(loaded, found))
@@ -161,6 +163,12 @@ def settled_design(
                 raise _nothing_applied(where)
             yield from apply(model, engine, design, lock)
         elif not is_same(catalog, lock):
+            other = catalog.found.get("model")
+            if other not in (None, model.name):
+                raise DesignMismatchError(
+                    f"{where}: it holds a design of the model '{other}', not of '{model.name}'; "
+                    "name the database of this model in the URL"
+                )
             raise DesignMismatchError(
                 f"{where}: the database holds another design than the one to be run; run 'keyplan apply', "
                 "or open it with the design it holds"

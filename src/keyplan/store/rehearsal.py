@@ -213,7 +213,9 @@ class _Rehearsal:
         return tuple(self.reader.samples[write.entity][column] for column in self.model.entities[write.entity].key)
 
     def new_row(self, entity: str, children: Children) -> dict[str, Any]:
-        row = dict(self.given[entity])
+        fields = self.model.entities[entity].fields
+        # What has a default is left out: the design takes new rows to have it, and sparse entries may depend on it.
+        row = {name: value for name, value in self.given[entity].items() if fields[name].default is None}
         for role, deeper in children.items():
             step = self.model.entities[entity].roles[role]
             child = self.new_row(step.entity, deeper)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from keyplan.engines.base import Catalog, Change, Engine, Proc, RowsCameError
 from keyplan.engines.lease import until_noticed
-from keyplan.errors import ConflictError, DesignMismatchError
+from keyplan.errors import (
+    ConflictError,
+    DesignMismatchError,
+    KeyplanError,
+    UnavailableError,
+    UncertainError,
+)
 from keyplan.model.model import Model
 from keyplan.plan.design import Design, Objective
 from keyplan.plan.lockfile import design_hash, lock_text
@@ -85,38 +92,93 @@ def apply(
     """Makes the server hold the design, and records it there; refuses to destroy anything unless told to.
 
     Open stores are waited for, until they have noticed that something is about to change."""
-    found = now = yield from difference(model, engine, design, lock)
-    _refuse_to_destroy(found, destroy)
-    try:
-        claim = next((change for change in found.changes if change.claims), None)
-        if claim is not None:
-            yield from _do(claim, engine, wait, progress)
-            now = yield from _again(found, difference(model, engine, design, lock), destroy)
-        for change in now.changes:
-            if not change.claims:
-                yield from _do(change, engine, wait, progress)
-    except RowsCameError:  # a store has written them; whether they may be lost is for whoever applies the design
-        return (yield from apply(model, engine, design, lock, destroy=destroy, wait=wait, progress=progress))
-    except ConflictError:
-        there = yield from engine.inspect(model, design)
-        if there.unfinished or not is_same(there, lock or lock_text(model, design)):
+    return (yield from _Applying(model, engine, design, lock, destroy, wait, progress).run(None))
+
+
+@dataclass(frozen=True)
+class _Applying:
+    """What is applied, and how."""
+
+    model: Model
+    engine: Engine
+    design: Design
+    lock: str | None
+    destroy: bool
+    wait: bool
+    progress: Progress | None
+
+    def run(self, claimed: Change | None) -> Proc[Difference]:
+        """`claimed`: the last one of a look before, by which the database was claimed, if nothing was done since."""
+        try:
+            found = now = yield from self._look()
+        except DesignMismatchError:
+            yield from _taken_back(claimed)
             raise
-        # Somebody else has applied the same design meanwhile.
-    return found
+        if claimed is not None and found.changes:
+            found.changes[-1].resumes(claimed)
+        try:
+            claim = next((change for change in found.changes if change.claims), None)
+            if claim is not None:
+                yield from self._do(claim)
+                claimed = claimed or found.changes[-1]
+                now = yield from self._again(found, claimed)
+            for change in now.changes:
+                if not change.claims:
+                    claimed = yield from self._step(change, claimed)
+        except RowsCameError:  # a store has written them; whether they may be lost is for whoever applies the design
+            return (yield from self.run(claimed))
+        except ConflictError:
+            there = yield from self.engine.inspect(self.model, self.design)
+            if there.unfinished or not is_same(there, self.lock or lock_text(self.model, self.design)):
+                raise
+            # Somebody else has applied the same design meanwhile.
+        return found
+
+    def _look(self) -> Proc[Difference]:
+        found = yield from difference(self.model, self.engine, self.design, self.lock)
+        _refuse_to_destroy(found, self.destroy)
+        return found
+
+    def _again(self, before: Difference, claimed: Change) -> Proc[Difference]:
+        """Looks at a database again that was claimed; rows that have come since may be a reason not to go on."""
+        try:
+            found = yield from self._look()
+        except DesignMismatchError:
+            yield from _taken_back(claimed)
+            raise
+        if not all(change.only_said for change in found.changes):
+            found.changes[-1].follows(before.changes[-1])
+        return found
+
+    def _step(self, change: Change, claimed: Change | None) -> Proc[Change | None]:
+        """Does a step; what was claimed is taken back if the server refuses the first one that would change anything.
+        Says whether that could still be."""
+        try:
+            yield from self._do(change)
+        except (ConflictError, UncertainError, UnavailableError):  # somebody else has a say, or nobody knows
+            raise
+        except KeyplanError:
+            if change.all_or_nothing:
+                yield from _taken_back(claimed)
+            raise
+        return claimed if change.only_looks or change.only_said else None
+
+    def _do(self, change: Change) -> Proc[None]:
+        if self.progress is not None and not change.only_said:
+            self.progress(change.summary)
+            change.hears = self.progress
+        change.waits = self.wait
+        yield from change.run()
+        if change.announces and self.engine.leases and self.wait:
+            yield from until_noticed(self.progress or (lambda told: None))
 
 
-def _again(claimed: Difference, look: Proc[Difference], destroy: bool) -> Proc[Difference]:
-    """Looks at a database again that was claimed; rows that have come since may be a reason not to go on."""
-    last = claimed.changes[-1]
-    try:
-        found = yield from look
-        _refuse_to_destroy(found, destroy)
-    except DesignMismatchError:
-        yield from last.withdraw()
-        raise
-    if not all(change.only_said for change in found.changes):
-        found.changes[-1].follows(last)
-    return found
+def _taken_back(claimed: Change | None) -> Proc[None]:
+    """Has the record say what it did before, for stores of the design there to go on; whoever applies a design next
+    does so where that cannot be done."""
+    if claimed is not None:
+        with suppress(KeyplanError):  # the reason why it came to this is the better one to tell
+            yield from claimed.withdraw()
 
 
 def _refuse_to_destroy(found: Difference, destroy: bool) -> None:
@@ -125,16 +187,6 @@ def _refuse_to_destroy(found: Difference, destroy: bool) -> None:
         raise DesignMismatchError(
             f"applying this design would destroy data: {listed}; say so to go on, with --destroy or destroy=True"
         )
-
-
-def _do(change: Change, engine: Engine, wait: bool, progress: Progress | None) -> Proc[None]:
-    if progress is not None and not change.only_said:
-        progress(change.summary)
-        change.hears = progress
-    change.waits = wait
-    yield from change.run()
-    if change.announces and engine.leases and wait:
-        yield from until_noticed(progress or (lambda told: None))
 
 
 def all_lost(what: str) -> DesignMismatchError:

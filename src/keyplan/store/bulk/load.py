@@ -21,6 +21,7 @@ from keyplan.model.new_row import NewRow, expiry
 from keyplan.model.whole_row import WholeRows, whole_rows
 from keyplan.plan.edits import Edit
 from keyplan.store.bulk.blame import blame, job_of, started
+from keyplan.store.bulk.looked_for import Missing, is_scanned, looked_for
 from keyplan.store.core import Core
 from keyplan.store.writing.changes import Batch
 from keyplan.store.writing.fresh import FreshRows, key_of
@@ -46,6 +47,8 @@ class Loading:
         self.batch: list[tuple[str, Mapping[str, Any]]] = []
         self.together = TOGETHER
         self.ways: dict[str, Way] = {}
+        self.missing: Missing = {}
+        """Rows of the batch at hand that are known not to be there, of entities whose rows only a scan finds."""
         self.doubted: set[str] = set()
         """Entities some of whose rows were there already, so that it is asked before rows are taken to be new."""
         there = sum(1 for _ in islice(self.rows, done))
@@ -86,6 +89,8 @@ class Way:
     """Requests for rows that have an entry each in one view, and nowhere else."""
     fresh: FreshRows | None = None
     """Edits for rows that are taken to be new."""
+    scanned: bool = False
+    """Only a scan tells whether a row is there."""
 
 
 def way_of(core: Core, entity: str) -> Way:
@@ -98,7 +103,8 @@ def way_of(core: Core, entity: str) -> Way:
         able = core.codec.atomic_edits is None and core.places.exact(entity) is not None
         able = able and not core.places.feeds[entity] and not core.places.kept[entity]
         able = able and not _copies_computed(core, entity)
-        return Way(make=make, fresh=FreshRows(core.model, core.mutator, core.codec, entity) if able else None)
+        fresh = FreshRows(core.model, core.mutator, core.codec, entity) if able else None
+        return Way(make=make, fresh=fresh, scanned=is_scanned(core, entity))
     places = core.places.of[entity]
     about = core.model.entities[entity]
     place = places[0]
@@ -224,6 +230,8 @@ def load_rows(loading: Loading) -> Proc[None]:
     """Writes the current batch, in the order given."""
     core = loading.core
     waiting = Waiting(loading, core.clock())
+    scanned = {entity for entity in {entity for entity, _ in loading.batch} if loading.way(entity).scanned}
+    loading.missing = yield from looked_for(core, loading.batch, scanned, waiting.now)
     for entity, run in groupby(loading.batch, key=itemgetter(0)):
         way = loading.way(entity)
         given = [fields for _, fields in run]
@@ -362,7 +370,7 @@ def upsert_all(loading: Loading, jobs: list[Job], now: Any) -> Proc[None]:
     while start < len(jobs):
         some = jobs[start : start + loading.together]
         try:
-            yield from loading.core.writer.commit(some, now)
+            yield from loading.core.writer.commit(some, now, known=loading.missing)
         except UnsupportedError:
             if len(some) == 1:
                 raise
@@ -371,6 +379,8 @@ def upsert_all(loading: Loading, jobs: list[Job], now: Any) -> Proc[None]:
         except ConflictError:  # none of them was written; one by one says which it is
             for job in some:
                 yield from put_one(loading.core, job, now)
+        for job in some:
+            loading.missing.pop((job.entity.name, job.key), None)  # it is there now, for later versions of it
         start += len(some)
 
 

@@ -87,8 +87,14 @@ class Verification:
 
 
 def verify(core: Core, repair: bool = False, progress: Callable[[int], None] | None = None) -> Proc[Verification]:
-    """Compares all views with the homes; repairs them if asked to."""
-    yield from core.writer.intents.finish_all(core.clock(), waits=False)
+    """Compares all views with the homes; repairs them if asked to.
+
+    What writers left behind is finished before, as far as that is possible. A repair makes it needless.
+    """
+    intents = core.writer.intents
+    left = yield from intents.finish_what_can_be(core.clock())
+    if repair and left:
+        yield from intents.sums.forget(core.design.views)  # they are counted anew
     work = Verifier(core, repair, progress)
     yield from work.structures()
     try:
@@ -104,6 +110,8 @@ def verify(core: Core, repair: bool = False, progress: Callable[[int], None] | N
             structures=work.result.structures,
             compared=False,
         )
+    if repair and left and not work.result.unreadable:
+        yield from intents.forget((yield from intents.finish_what_can_be(core.clock())))
     return work.result
 
 
@@ -117,7 +125,7 @@ def fill(
     work.fresh = set(fresh)
     yield from core.writer.intents.sums.forget(views)
     yield from work.passes(stages(core, views))
-    yield from core.writer.intents.finish_all(core.clock(), waits=False)
+    yield from core.writer.intents.finish_for_good(core.clock())
 
 
 class Verifier:

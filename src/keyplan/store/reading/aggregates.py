@@ -1,4 +1,5 @@
-"""Running the aggregates of a plan: groups folded from rows or merged from measures, and such as are found apart."""
+"""Running the aggregates of a plan: groups folded from rows or merged from measures, such as are found
+apart, and such as a row keeps."""
 
 from __future__ import annotations
 
@@ -89,6 +90,35 @@ class BesideNode:
         return [
             [{name: value for (row,) in found for name, value in row.items()}] for found in zip(*answers, strict=True)
         ]
+
+
+class OwnedNode:
+    """Aggregates that one row keeps; those of a row that is not there are found otherwise."""
+
+    def __init__(self, row: Runner, columns: Sequence[tuple[str, str]], instead: Runner) -> None:
+        self.row = row
+        self.columns = columns
+        self.instead = instead
+        self.entity = instead.entity
+        self.order: tuple[Order, ...] = ()
+        self.provides = tuple(name for name, _ in columns)
+        self.free = tuple(sorted({*row.free, *instead.free}))
+
+    def many(
+        self,
+        call: Call,
+        outers: Sequence[Mapping[str, Any]],
+        after: Sequence[Position | None] | None = None,
+        limit: int | None = None,
+    ) -> Proc[list[list[Row]]]:
+        lists = yield from self.row.many(call, outers)
+        answers = [[{name: row[column] for name, column in self.columns} for row in rows] for rows in lists]
+        gone = [number for number, rows in enumerate(answers) if not rows]
+        if gone:
+            found = yield from self.instead.many(call, [outers[number] for number in gone])
+            for number, rows in zip(gone, found, strict=True):
+                answers[number] = rows
+        return answers
 
 
 def is_first(node: Fold, order: Sequence[Order]) -> bool:

@@ -18,9 +18,9 @@ from keyplan.errors import DesignError
 from keyplan.model.model import Model
 from keyplan.model.pattern import Order, Outer
 from keyplan.plan.design import Design
-from keyplan.plan.steps import Attach, Beside, Drive, Extend, Fold, Intersect, Node, Search, Tell, Then, Windows
+from keyplan.plan.steps import Attach, Beside, Drive, Extend, Fold, Intersect, Node, Owned, Search, Tell, Then, Windows
 from keyplan.store.pump import gather
-from keyplan.store.reading.aggregates import BesideNode, FoldNode
+from keyplan.store.reading.aggregates import BesideNode, FoldNode, OwnedNode
 from keyplan.store.reading.buckets import BucketsNode
 from keyplan.store.reading.filter import Call, Row, compile_filter
 from keyplan.store.reading.fold import compile_fold
@@ -86,6 +86,8 @@ class Executor:
             return WindowsNode(self.model, node, self.compile_search(node.whole), self.compile(node.edges), measures)
         if isinstance(node, Beside):
             return BesideNode([self.compile(part) for part in node.parts])
+        if isinstance(node, Owned):
+            return OwnedNode(self.compile(node.row), node.columns, self.compile(node.instead))
         return FoldNode(self, node)
 
     def compile_search(self, node: Search) -> SearchNode:
@@ -209,7 +211,7 @@ class _Attachment:
         self.gone = f"{attach.role}.{GONE}"
         """Marks rows for which there is none behind the role."""
         self.notes_gone = False
-        self.own = not attach.role and not attach.many and not isinstance(attach.plan, Fold | Beside)
+        self.own = not attach.role and not attach.many and not isinstance(attach.plan, Fold | Beside | Owned)
         """It brings the rest of the row itself."""
         self.push = self.limit if self.sorted else 1 if not self.many and self.plan.order else None
         prefix = attach.role + "." if attach.role else ""

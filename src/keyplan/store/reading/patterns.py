@@ -15,7 +15,7 @@ from keyplan.model.pattern import DEFAULT_PAGE, Order, Path, Pattern
 from keyplan.model.predicate import operand_value
 from keyplan.model.shape import plain_columns, shaper
 from keyplan.plan.design import Design
-from keyplan.plan.steps import Attach, Beside, Drive, Extend, Fold, Intersect, Node, Search, Then, Windows
+from keyplan.plan.steps import Attach, Beside, Drive, Extend, Fold, Intersect, Node, Owned, Search, Then, Windows
 from keyplan.store.reading.cursor import Cursors
 from keyplan.store.reading.execute import ROOT, Executor
 from keyplan.store.reading.filter import Call, Row
@@ -226,6 +226,8 @@ def searches(node: Node) -> list[Search]:
         return [*searches(node.first), *searches(node.second)]
     if isinstance(node, Windows):
         return [node.whole, *searches(node.edges)]
+    if isinstance(node, Owned):
+        return [*searches(node.row), *searches(node.instead)]
     assert isinstance(node, Fold)
     return searches(node.rows)
 

@@ -16,7 +16,7 @@ from keyplan.errors import ConflictError
 from keyplan.model.model import Model
 from keyplan.plan.edits import Edit
 from keyplan.store.pump import Tally, counted
-from keyplan.store.writing.changes import Batch, ChangedMeanwhileError, Name, RowChange, differing_columns, merged
+from keyplan.store.writing.changes import Batch, ChangedMeanwhileError, Name, RowChange, differing_columns
 from keyplan.store.writing.intents import Intents
 from keyplan.store.writing.mutate import Mutator
 from keyplan.store.writing.rows import RowReader
@@ -120,21 +120,12 @@ class Afterwards:
             late = yield from self.late(batch, watched, now)
             if not late:
                 return
-            unchanged = [self.intents.unchanged(change) for change in watched]
-            try:
-                again = yield from self.mutator.batch(late, now, watched)
-                edits = merged([*again.edits, *unchanged], self.mutator.extreme_names)
-                if not again.edits:
-                    return
-                held = yield from self.intents.ghosts.hold(again, now)
-            except ChangedMeanwhileError:
-                yield Pause(random.random() * 0.02)
-                continue
-            reply = yield from self.intents.ghosts.send(edits, held)
-            if not isinstance(reply, Exception):
+            chunks = self.intents.chunks
+            beside = None
+            if attempt or chunks.are_placed_anew(late):
+                beside = yield from chunks.beside(now, watched)
+            if (yield from chunks.write(watched, late, now, beside)):
                 return
-            if not isinstance(reply, ConflictError):
-                raise reply
             yield Pause(random.random() * 0.02)
 
     def notice(self, batch: Batch, now: datetime) -> Proc[None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -68,6 +68,16 @@ class RowChange:
     late: bool = False
     """It is brought up to date after the values that it copies were changed: it may have begun to copy them meanwhile,
     or have been brought up to date already."""
+    anew: bool = False
+    """Of one that is late: its entries are taken from under whatever its copied values may have been, and put where
+    they belong, whether they are found or not."""
+    was: Row | None = None
+    """Of one that is placed anew: what it was, as far as that decides on keys, when it was written unchecked. Entries
+    may be left from then, even if there is no such row any more."""
+    behind: tuple[Source, ...] = ()
+    """Rows that its old references led to, as they were then, where keys are made of what stands behind these."""
+    intent: str = ""
+    """What the intent says that it was read from."""
 
 
 @dataclass
@@ -93,6 +103,8 @@ class Batch:
     leaving: dict[Name, Ghost] = field(default_factory=dict)
     """Rows that go with this, of which what is computed is copied on. Where writes cannot go on, an intent stands for
     each, and looks again."""
+    used: frozenset[Name] = frozenset()
+    """Rows that were looked at to work out copied values."""
 
 
 @dataclass
@@ -241,15 +253,24 @@ def differing_columns(change: RowChange) -> set[str]:
     return {column for column, value in new.items() if old.get(column) != value} | (old.keys() - new.keys())
 
 
-def merged(edits: list[Edit], extremes: Mapping[tuple[str, str], str]) -> list[Edit]:
+def merged(edits: list[Edit], extremes: Mapping[tuple[str, str], str], changes: Sequence[RowChange] = ()) -> list[Edit]:
     """At most one edit per entry, as engines want it, in the order of the rows: what one releases, a later one may
-    take, but not the other way round."""
+    take, but not the other way round. Nor may one take what another of these row changes keeps."""
     found: dict[tuple[str, tuple[str, ...], Key], Edit] = {}
     for edit in edits:
         place = (edit.view, edit.at, edit.key)
         before = found.get(place)
+        if before is not None and (before.do, before.expect, edit.do) == ("put", "absent", "patch") and changes:
+            one, other = changes[before.row], changes[edit.row]
+            if (one.entity, one.key) != (other.entity, other.key):
+                raise _taken(edit)
         found[place] = edit if before is None else _both(before, edit, extremes)
     return list(found.values())
+
+
+def _taken(edit: Edit) -> ConflictError:
+    listed = ", ".join(str(part) for part in edit.key)
+    return ConflictError(f"two rows of one call have the same unique values ({listed}); give each its own")
 
 
 def _both(first: Edit, second: Edit, extremes: Mapping[tuple[str, str], str]) -> Edit:
@@ -263,8 +284,7 @@ def _both(first: Edit, second: Edit, extremes: Mapping[tuple[str, str], str]) ->
         expect = second.expect if second.expect != "any" else first.expect
         return replace(second, tests=tests, expect=expect, alive_at=second.alive_at or first.alive_at)
     if first.do == "put" and second.do in ("put", "delete"):
-        listed = ", ".join(str(part) for part in first.key)
-        raise ConflictError(f"two rows of one call have the same unique values ({listed}); give each its own")
+        raise _taken(first)
     if first.do == "delete" and second.do == "put":
         return replace(second, expect="present" if first.expect == "present" else "any", tests=first.tests)
     adds: dict[str, Any] = dict(first.adds)

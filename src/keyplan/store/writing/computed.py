@@ -109,7 +109,7 @@ class ComputedColumns:
         for change, kept in unsettled:
             assert change.new is not None
             rows = children[kept.child, kept.role, change.key]
-            value = in_range(kept, self.afterwards(kept, change.key, rows, changes), f"'{kept.entity}'")
+            value = in_range(kept, self.afterwards(kept, change.key, rows, changes), change.label)
             change.new = {**change.new, kept.column: value}
             if change.old is None and kept in self.places.copied[change.entity]:
                 change.before = {**(change.before or {}), kept.column: folded(kept, rows)}
@@ -125,7 +125,7 @@ class ComputedColumns:
         for kept, _ in wanted:
             rows = children[kept.child, kept.role, key]
             old[kept.column] = folded(kept, rows)
-            new[kept.column] = self.afterwards(kept, key, rows, changes)
+            new[kept.column] = in_range(kept, self.afterwards(kept, key, rows, changes), label)
         return RowChange(entity, key, old, new, label, derived=True, ghost=True)
 
     def are_still(
@@ -201,11 +201,11 @@ class ComputedColumns:
             return best
         return _UNKNOWN if before in lost else before
 
-    def read(self, wanted: Sequence[tuple[Kept, Key]], now: datetime) -> Proc[list[Any]]:
+    def read(self, wanted: Sequence[tuple[Kept, Key]], now: datetime, label: str) -> Proc[list[Any]]:
         """Values from the children themselves."""
         children = yield from self.children(wanted, now)
         rows = [(kept, children[kept.child, kept.role, key]) for kept, key in wanted]
-        return [in_range(kept, folded(kept, some), f"'{kept.entity}'") for kept, some in rows]
+        return [in_range(kept, folded(kept, some), label) for kept, some in rows]
 
     def afterwards(self, kept: Kept, key: Key, children: Sequence[Row], changes: Sequence[RowChange]) -> Any:
         """A value by the children that there will be after these changes."""
@@ -242,7 +242,7 @@ class ComputedColumns:
         # The rows first: a child that comes after its parent is read changes it, which is noticed.
         rows = yield from self.reader.by_key(list(dict.fromkeys((kept.entity, key) for kept, key in doubtful)), now)
         there = [(kept, key) for kept, key in doubtful if rows[kept.entity, key] is not None]
-        values = yield from self.read(there, now)
+        values = yield from self.read(there, now, label)
         found: dict[tuple[str, Key], RowChange] = {}
         for (kept, key), value in zip(there, values, strict=True):
             row = rows[kept.entity, key]

@@ -18,7 +18,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from keyplan.engines.base import Pause, Proc
-from keyplan.errors import ConflictError
 from keyplan.model.values import from_json
 from keyplan.plan.edits import Edit
 from keyplan.plan.intents import INTENTS
@@ -39,7 +38,8 @@ class Copied:
 
     name: str
     label: str
-    rows: tuple[tuple[str, Key], ...]
+    rows: tuple[Source, ...]
+    """With what decides where their entries stand; nothing, where none can be left behind."""
     sources: tuple[Source, ...]
 
 
@@ -64,7 +64,11 @@ class Copies:
             return None
         dropped = {_entry(edit) for edit in left}
         edits = [edit for edit in batch.edits if edit.do != "check" or _entry(edit) not in dropped]
-        rows = tuple((change.entity, change.key) for change in batch.changes if change.new is not None)
+        rows = tuple(
+            (change.entity, change.key, self.placing(change.entity, change.new))
+            for change in batch.changes
+            if change.new is not None
+        )
         sources = tuple(batch.sources[entry] for entry in dropped)
         copied = Copied(name or f"copies {secrets.token_hex(16)}", label, rows, sources)
         text = self.text(copied)
@@ -75,37 +79,45 @@ class Copies:
         return replace(batch, edits=edits, homes=homes), intent, copied
 
     def text(self, copied: Copied) -> str:
-        intents = self.intents
         return json.dumps(
             {
                 "name": copied.name,
                 "label": copied.label,
-                "rows": [[entity, intents.key_text(entity, key)] for entity, key in copied.rows],
-                "sources": [
-                    [entity, intents.key_text(entity, key), intents.to_text(entity, row)]
-                    for entity, key, row in copied.sources
-                ],
+                "rows": self.sources_text(copied.rows),
+                "sources": self.sources_text(copied.sources),
             },
             separators=(",", ":"),
         )
 
     def read(self, data: dict[str, Any]) -> Copied:
         """What an intent says of the entities that there still are."""
-        known = self.model.entities
-        rows = tuple((entity, self.key(entity, key)) for entity, key in data["rows"] if entity in known)
-        sources = tuple(
+        rows = [(*row, None)[:3] for row in data["rows"]]
+        return Copied(data["name"], data["label"], self.read_sources(rows), self.read_sources(data["sources"]))
+
+    def placing(self, entity: str, row: Row) -> Row | None:
+        """What decides where entries of a row stand that may be left behind."""
+        columns = self.mutator.places.placing(entity)
+        lags = any(place.lags for place in self.mutator.places.of[entity])
+        return {column: row.get(column) for column in (*self.model.entities[entity].key, *columns)} if lags else None
+
+    def sources_text(self, sources: Sequence[Source]) -> list[Any]:
+        intents = self.intents
+        return [[entity, intents.key_text(entity, key), intents.to_text(entity, row)] for entity, key, row in sources]
+
+    def read_sources(self, sources: Sequence[Any]) -> tuple[Source, ...]:
+        return tuple(
             (entity, self.key(entity, key), self.intents.from_text(entity, row))
-            for entity, key, row in data["sources"]
-            if entity in known
+            for entity, key, row in sources
+            if entity in self.model.entities
         )
-        return Copied(data["name"], data["label"], rows, sources)
 
     def key(self, entity: str, values: Sequence[Any]) -> Key:
         about = self.model.entities[entity]
         return tuple(from_json(about.columns[c].type, value) for c, value in zip(about.key, values, strict=True))
 
-    def confirm(self, copied: Copied, now: datetime) -> Proc[None]:
-        """Compares what was copied with what is there now, lets copies follow, and forgets the intent."""
+    def confirm(self, copied: Copied, now: datetime) -> Proc[bool]:
+        """Compares what was copied with what is there now, lets copies follow, and forgets the intent; False if others
+        were always faster."""
         for _ in range(ATTEMPTS):
             found = yield from self.mutator.reader.by_key([(entity, key) for entity, key, _ in copied.sources], now)
             changed = [
@@ -113,17 +125,16 @@ class Copies:
                 for entity, key, seen in copied.sources
                 if self.differs(entity, seen, found[entity, key])
             ]
-            finished = True
-            for change in changed:
-                followers = yield from self.followers(copied, change, now)
-                finished = (yield from self.intents.in_chunks(change, followers, now)) and finished
+            followers = (yield from self.followers(copied, changed, now)) if changed else []
+            beside = (yield from self.intents.chunks.beside(now, changed)) if followers else None
+            finished = yield from self.intents.chunks.write(changed, followers, now, beside)
             if finished:
                 (reply,) = yield [self.intents.codec.write([Edit(INTENTS, "delete", (copied.name,))])]
                 if isinstance(reply, Exception):
                     raise reply
-                return
+                return True
             yield Pause(0.02)
-        raise ConflictError(f"{copied.label}: rows that it copies from keep changing; `verify` finishes it later")
+        return False
 
     def differs(self, entity: str, seen: Row | None, found: Row | None) -> bool:
         """Whether something that others copy is not as it was."""
@@ -132,15 +143,15 @@ class Copies:
         columns = {column for watch in self.mutator.places.watches[entity] for column in watch.columns}
         return any(seen.get(column) != found.get(column) for column in columns)
 
-    def followers(self, copied: Copied, change: RowChange, now: datetime) -> Proc[list[RowChange]]:
-        """The rows of the write that may copy from a row; those that do not have nothing to follow."""
-        watching = {watch.entity for watch in self.mutator.places.watches[change.entity]}
-        wanted = [(entity, key) for entity, key in copied.rows if entity in watching]
-        rows = yield from self.mutator.reader.by_key(wanted, now)
+    def followers(self, copied: Copied, changes: Sequence[RowChange], now: datetime) -> Proc[list[RowChange]]:
+        """The rows of the write that may copy from changed ones; those that do not have nothing to follow."""
+        watching = {watch.entity for change in changes for watch in self.mutator.places.watches[change.entity]}
+        wanted = [one for one in copied.rows if one[0] in watching]
+        rows = yield from self.mutator.reader.by_key([(entity, key) for entity, key, _ in wanted], now)
         return [
-            RowChange(entity, key, row, row, copied.label, follows=True, late=True)
-            for (entity, key), row in rows.items()
-            if row is not None
+            RowChange(entity, key, row, row, copied.label, follows=True, late=True, was=was)
+            for entity, key, was in wanted
+            if (row := rows[entity, key]) is not None or was is not None
         ]
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -49,12 +49,14 @@ class Ghosts:
         self.seen: dict[str, int] = {}
         """How often we came upon what somebody else holds, by its text."""
 
-    def hold(self, batch: Batch, now: datetime, *, followed: bool = True, but: Name | None = None) -> Proc[list[Edit]]:
+    def hold(
+        self, batch: Batch, now: datetime, *, followed: bool = True, but: Collection[Name] = ()
+    ) -> Proc[list[Edit]]:
         """The edits that have to go along with a batch that has to do with ghosts; others may have to be waited for.
 
-        All that copy from one which changes have to be in it if they are `followed`. One may be held already (`but`).
+        All that copy from one which changes have to be in it if they are `followed`. Some may be held already (`but`).
         """
-        ghosts = {name: ghost for name, ghost in batch.ghosts.items() if name != but}
+        ghosts = {name: ghost for name, ghost in batch.ghosts.items() if name not in but}
         if not ghosts or self.codec.goes_on:
             return []
         token = secrets.token_hex(16)

@@ -21,13 +21,14 @@ from datetime import datetime
 from typing import Any
 
 from keyplan.engines.base import Codec, Pause, Proc, Span
-from keyplan.errors import ConflictError, UnsupportedError
+from keyplan.errors import AccessError, ConflictError, KeyplanError, ThrottledError, UnavailableError
 from keyplan.model.model import Model
 from keyplan.model.values import from_json, to_json
 from keyplan.plan.edits import Edit, Test
 from keyplan.plan.intents import INTENTS
 from keyplan.plan.steps import Search
-from keyplan.store.writing.changes import Batch, ChangedMeanwhileError, RowChange, differing_columns, merged
+from keyplan.store.writing.changes import Batch, RowChange, differing_columns
+from keyplan.store.writing.chunks import Chunks
 from keyplan.store.writing.copies import Copied, Copies
 from keyplan.store.writing.ghosts import Ghosts, Hold
 from keyplan.store.writing.mutate import Mutator
@@ -64,9 +65,11 @@ class Intents:
         self.mutator = mutator
         self.codec = codec
         self.most = codec.atomic_edits
+        mutator.lagging.remembers = self.most is not None
         self.copies = Copies(self)
         self.sums = Sums(self)
         self.ghosts = Ghosts(self)
+        self.chunks = Chunks(self)
         kept = self.most is not None or (not codec.goes_on and any(mutator.places.copied.values()))
         self.reader = codec.reader(Search(INTENTS, takes=("row", "text"))) if kept else None
 
@@ -83,21 +86,29 @@ class Intents:
     def announced(self, batch: Batch) -> tuple[list[Edit], list[RowChange]]:
         """Intents for rows that others copy from, and these rows; the edits fail where another's intent is in the way.
 
-        A row that is new has none: nobody copied from it, unless by a reference to a row that was not there. But it may
-        be one that somebody has just deleted, and the rows that copied from it have yet to be told so.
+        A row that comes has one if others were seen to point at it already: more of them may have come meanwhile. If
+        there were none, it has none. But it may be one that somebody has just deleted, and the rows that copied from it
+        have yet to be told so.
         """
         if self.most is None:
             return [], []
         watched = self.watched(batch)
-        late = [change for change in watched if change.old is not None]
+        late = [change for change in watched if change.old is not None or self.is_awaited(change, batch)]
         edits = [self.record(change) for change in late]
         followed = any(change.follows or change.recopied for change in batch.changes)
         for change in watched:
-            if (change.entity, change.key) in batch.ghosts:
-                continue  # it is held, so that nobody else's is there
-            if change.old is None and (followed or self.mutator.places.may_return(change.entity)):
+            if (change.entity, change.key) in batch.ghosts or any(change is one for one in late):
+                continue  # it is held, or has an intent itself, so that nobody else's is there
+            if followed or self.mutator.places.may_return(change.entity):
                 edits.append(Edit(INTENTS, "check", (self.name(change),), expect="absent"))
         return [*edits, *self.not_lagging(batch, edits)], late
+
+    def is_awaited(self, change: RowChange, batch: Batch) -> bool:
+        """Whether some rows of a batch seem to have pointed at one that comes with it, which nobody holds."""
+        ways = {(watch.entity, watch.roles) for watch in self.mutator.places.watches[change.entity]}
+        return (change.entity, change.key) not in batch.ghosts and any(
+            (one.entity, way) in ways for one in batch.changes if one.follows or one.recopied for way in one.by
+        )
 
     def not_lagging(self, batch: Batch, others: Iterable[Edit]) -> list[Edit]:
         """Checks that nobody has entries to take away that a batch would have to take away otherwise; of `others`, each
@@ -120,7 +131,7 @@ class Intents:
         return Edit(INTENTS, "put", (name,), values={"row": name, "text": self.text(change)}, expect="absent")
 
     def text(self, change: RowChange) -> str:
-        told = {
+        told: dict[str, Any] = {
             "entity": change.entity,
             "label": change.label,
             "old": self.to_text(change.entity, change.old),
@@ -128,6 +139,8 @@ class Intents:
         }
         if change.before is not None:
             told["before"] = self.to_text(change.entity, change.before)
+        if change.behind:
+            told["behind"] = self.copies.sources_text(change.behind)
         return json.dumps(told | {"ghost": True} if change.ghost else told, separators=(",", ":"), sort_keys=True)
 
     def to_text(self, entity: str, row: Row | None) -> dict[str, Any] | None:
@@ -179,6 +192,10 @@ class Intents:
     def fits(self, batch: Batch, others: int) -> bool:
         """Whether the engine can do a batch at once, with so many others."""
         return self.most is None or len(batch.edits) + others <= self.most
+
+    def held(self, batch: Batch) -> int:
+        """How many edits go along with those of a batch to let ghosts go."""
+        return 0 if self.codec.goes_on else len(batch.ghosts)
 
     def split(self, batch: Batch, now: datetime, label: str) -> Proc[Lightened]:
         """The rows themselves, without those that follow them."""
@@ -237,20 +254,68 @@ class Intents:
         assert known is not None
         key: Key = tuple(known[column] for column in self.model.entities[entity].key)
         ghost, before = "ghost" in data, self.from_text(entity, data.get("before"))
-        return RowChange(entity, key, old, new, data["label"], derived=ghost, ghost=ghost, before=before)
+        return RowChange(
+            entity,
+            key,
+            old,
+            new,
+            data["label"],
+            derived=ghost,
+            ghost=ghost,
+            before=before,
+            behind=self.copies.read_sources(data.get("behind", ())),
+            intent=text,
+        )
 
-    def finish_all(self, now: datetime, *, waits: bool = True) -> Proc[int]:
-        """Finishes what others left behind; says how much that was. Who holds a ghost is waited for at first."""
-        left = yield from self.pending()
+    def finish_all(self, now: datetime) -> Proc[None]:
+        """Finishes what others left behind, as far as they let us; who holds a ghost is waited for at first."""
+        for one in (yield from self.pending()):
+            yield from self.finish_one(one, now)
+
+    def finish_for_good(self, now: datetime) -> Proc[None]:
+        """Finishes all that others left behind."""
+        for one in (yield from self.pending()):
+            if not (yield from self.finish_one(one, now, waits=False)):
+                told = "what it changed keeps changing, and is not followed everywhere yet"
+                label = "" if isinstance(one, Hold) else f"{one.label}: "
+                raise ConflictError(f"{label}{told}; try again, or repair it with `verify`")
+
+    def finish_what_can_be(self, now: datetime) -> Proc[list[Left]]:
+        """Finishes what others left behind; returns what cannot be, whatever is in the way but the engine itself."""
+        found: list[Left] = []
+        for one in (yield from self.pending()):
+            try:
+                finished = yield from self.finish_one(one, now, waits=False)
+            except (ThrottledError, UnavailableError, AccessError):
+                raise
+            except KeyplanError:
+                finished = False
+            found += [] if finished else [one]
+        return found
+
+    def finish_one(self, one: Left, now: datetime, *, waits: bool = True) -> Proc[bool]:
+        """Finishes an intent; False if others were always faster, and it stays for whoever comes next."""
+        if isinstance(one, Hold):
+            if not waits or self.ghosts.is_left(one):
+                yield from self.ghosts.forget(one)
+            return True
+        if isinstance(one, Owed):
+            return (yield from self.sums.pay(one))
+        if isinstance(one, Copied):
+            return (yield from self.copies.confirm(one, now))
+        return (yield from self.finish(one, now))
+
+    def forget(self, left: Sequence[Left]) -> Proc[None]:
+        """Takes intents away that there is nothing left to do for."""
         for one in left:
-            if isinstance(one, Hold):
-                if not waits or self.ghosts.is_left(one):
-                    yield from self.ghosts.forget(one)
-            elif isinstance(one, Owed):
-                yield from self.sums.pay(one)
-            else:
-                yield from self.copies.confirm(one, now) if isinstance(one, Copied) else self.finish(one, now)
-        return len(left)
+            if not isinstance(one, Hold):
+                is_change = isinstance(one, RowChange)
+                tests = (Test("text", "=", one.intent),) if isinstance(one, RowChange) else ()
+                name = self.name(one) if isinstance(one, RowChange) else one.name
+                edit = Edit(INTENTS, "delete", (name,), expect="present" if is_change else "any", tests=tests)
+                (reply,) = yield [self.codec.write([edit])]
+                if isinstance(reply, Exception) and not isinstance(reply, ConflictError):
+                    raise reply
 
     def make_up(self, light: Lightened, now: datetime) -> Proc[None]:
         """Does what was left out of a request, but for rows that follow."""
@@ -259,72 +324,30 @@ class Intents:
         if light.owes:
             yield from self.sums.pay_all()
 
-    def finish(self, change: RowChange, now: datetime, batch: Sequence[RowChange] = ()) -> Proc[None]:
-        """Brings all that copies from a row up to date, but for what a batch has done, and forgets the intent."""
+    def finish(self, change: RowChange, now: datetime, batch: Sequence[RowChange] = ()) -> Proc[bool]:
+        """Brings all that copies from a row up to date, but for what a batch has done, and forgets the intent; False if
+        others were always faster."""
+        left: list[Left] | None = None
+        text = change.intent or self.text(change)
         for _ in range(ATTEMPTS):
             late = yield from self.mutator.latecomers([change], now, batch)
-            finished = yield from self.in_chunks(change, late, now)
+            beside = None
+            if left is not None or self.chunks.are_placed_anew(late):
+                beside = yield from self.chunks.beside(now, [change], left)
+            finished = yield from self.chunks.write([change], late, now, beside)
             if finished:
-                (reply,) = yield [self.codec.write([Edit(INTENTS, "delete", (self.name(change),))])]
-                if isinstance(reply, Exception):
+                # Somebody else may have finished it, and the next one of the row may stand there.
+                done = Edit(INTENTS, "delete", (self.name(change),), expect="present", tests=(Test("text", "=", text),))
+                (reply,) = yield [self.codec.write([done])]
+                if isinstance(reply, Exception) and not isinstance(reply, ConflictError):
                     raise reply
-                return
-            current = yield from self.still_there(change)
-            if not current:
-                return  # somebody else has finished it
+                return True
+            left = yield from self.pending()
+            if not any(isinstance(one, RowChange) and one.intent == text for one in left):
+                return True  # somebody else has finished it
             if change.new is None:
                 # One that is created looks for no intent, if nobody is known to copy from it: it may be there again.
                 rows = yield from self.mutator.reader.by_key([(change.entity, change.key)], now)
                 change = replace(change, new=rows[change.entity, change.key])
             yield Pause(0.02)
-        raise ConflictError(f"{change.label}: rows that copy from it keep changing; `verify` finishes it later")
-
-    def still_there(self, change: RowChange) -> Proc[bool]:
-        left = yield from self.pending()
-        rows = [(other.entity, other.key) for other in left if isinstance(other, RowChange)]
-        return (change.entity, change.key) in rows
-
-    def in_chunks(self, change: RowChange, followers: Sequence[RowChange], now: datetime) -> Proc[bool]:
-        """Edits followers in atomic chunks; False if a row has changed meanwhile."""
-        assert self.most is not None
-        start, size = 0, self.most // 2
-        check = self.unchanged(change)
-        while start < len(followers):
-            try:
-                batch = yield from self.mutator.batch(list(followers[start : start + size]), now, [change])
-                edits = merged([*batch.edits, check], self.mutator.extreme_names)
-                if len(edits) + len(batch.ghosts) > self.most:
-                    if size == 1:
-                        told = f"one row has more than {self.most} entries that follow it"
-                        raise UnsupportedError(f"{change.label}: {told}")
-                    size = max(1, size // 2)
-                    continue
-                held = yield from self.ghosts.hold(batch, now, but=(change.entity, change.key))
-            except ChangedMeanwhileError:
-                return False
-            if batch.edits:
-                reply = yield from self.ghosts.send(edits, held)
-                if isinstance(reply, ConflictError):
-                    return False
-                if isinstance(reply, Exception):
-                    raise reply
-            start += size
-        return True
-
-    def unchanged(self, change: RowChange) -> Edit:
-        """A check that the row is what the intent says; of one that is not there, that the intent still says so."""
-        if change.ghost:
-            test = Test("text", "=", self.text(change))
-            return Edit(INTENTS, "check", (self.name(change),), expect="present", tests=(test,))
-        home = self.mutator.places.home(change.entity)
-        row = change.new if change.new is not None else change.old
-        assert row is not None
-        key = home.keys(row)[0]
-        if change.new is None:
-            return Edit(home.view.name, "check", key, home.at, expect="absent")
-        tests = tuple(
-            Test(column, "=", change.new[column])
-            for column in sorted(differing_columns(change))
-            if column in home.holds and column in change.new and column not in self.model.entities[change.entity].key
-        )
-        return Edit(home.view.name, "check", key, home.at, expect="present", tests=tests)
+        return False

@@ -19,11 +19,21 @@ from keyplan.errors import ConflictError
 from keyplan.model.model import Model
 from keyplan.model.pattern import Path
 from keyplan.plan.edits import Edit, Test
-from keyplan.store.writing.changes import Batch, RowChange, Work, differing_columns, ghost_of, merged, note
+from keyplan.store.writing.changes import (
+    Batch,
+    RowChange,
+    Source,
+    Work,
+    differing_columns,
+    ghost_of,
+    merged,
+    note,
+)
 from keyplan.store.writing.computed import ComputedColumns, Derived
 from keyplan.store.writing.dangling import dangling_edits, needs_target
 from keyplan.store.writing.followers import Followers
 from keyplan.store.writing.groups import Groups
+from keyplan.store.writing.lagging import Lagging
 from keyplan.store.writing.places import Place, Places
 from keyplan.store.writing.rows import Key, Row, RowReader, World
 from keyplan.store.writing.subsets import Subsets
@@ -37,6 +47,7 @@ class Mutator(Followers):
         self.computed = ComputedColumns(model, places, reader)
         self.subsets = Subsets(model, places, reader)
         self.groups = Groups(self)
+        self.lagging = Lagging(model, places)
         self.extreme_names = self.groups.extreme_names
 
     # What a write has to read
@@ -97,13 +108,18 @@ class Mutator(Followers):
         *,
         followers: bool = True,
         seen: Mapping[tuple[str, Key], Row | None] = MappingProxyType({}),
+        past: Iterable[Source] = (),
     ) -> Proc[Batch]:
         """The edits for some row changes, all to be done together; `done` were changed before, and are copied from.
 
         Without `followers`, entries that repeat values of these rows are left for later. Rows that were `seen` a moment
-        ago are not read again: what is copied of them is tested by the write.
+        ago are not read again: what is copied of them is tested by the write. Rows that are placed anew may stand under
+        what rows were before they were `done`, or in the `past`.
         """
+        done = list(done)
         world = World(self.model, self.reader, now, dict(seen))
+        for entity, key, row in (*past, *((one.entity, one.key, None if one.ghost else one.old) for one in done)):
+            world.past.setdefault((entity, key), []).append(row)
         for change in (*done, *changes):
             if change.blind and change.new is not None and change.new is change.old:
                 continue  # only the key of this row is known, and nothing that others copy of it changes
@@ -125,15 +141,26 @@ class Mutator(Followers):
             if self.copies_needed(place, change) and (new or not (place.measures or place.dangling))
             for path in place.copies
         )
+        yield from self.lagging.remember(world, changes)
+        yield from world.fetch_past(
+            (change.entity, row, place.copies)
+            for change in changes
+            if change.anew
+            for row in (change.new, change.was)
+            if row is not None
+            for place in self.places.of[change.entity]
+            if place.lags
+        )
         work = Work(world, list(derived.checks), unchecked=list(derived.unchecked))
         work.ghosts |= dict(map(ghost_of, (one for one in changes if one.ghost or one.before is not None)))
         for number, change in enumerate(changes):
             if not change.ghost:
                 self.edit_row(work, number, change)
+                self.lagging.check_behind(work, number, change)
         yield from self.groups.turn_over(work)
         yield from self.subsets.refill(work)
         try:
-            edits = merged(work.edits, self.extreme_names)
+            edits = merged(work.edits, self.extreme_names, changes)
         except ConflictError as error:
             raise type(error)(f"{changes[0].label}: {error}") from None
         edits = yield from self.groups.extended(edits)
@@ -141,7 +168,16 @@ class Mutator(Followers):
         unchecked = list(dict.fromkeys(work.unchecked))
         lagging = list(work.lagging)
         return Batch(
-            edits, changes, homes, derived.doubtful, work.sources, unchecked, work.ghosts, lagging, work.leaving
+            edits,
+            changes,
+            homes,
+            derived.doubtful,
+            work.sources,
+            unchecked,
+            work.ghosts,
+            lagging,
+            work.leaving,
+            frozenset(world.used),
         )
 
     def derived(self, changes: list[RowChange], now: datetime) -> Proc[Derived]:
@@ -177,6 +213,9 @@ class Mutator(Followers):
     def edit_row(self, work: Work, number: int, change: RowChange) -> None:
         """The edits of one row change."""
         places = self.places.of[change.entity]
+        if change.anew and change.new is None:
+            self.lagging.clear_away(work, number, change)
+            return
         differing = differing_columns(change)
         start = len(work.edits)
         touched = [
@@ -199,6 +238,9 @@ class Mutator(Followers):
                 self.groups.edit_groups(work, number, change, place)
             elif place.dangling:
                 for edit in dangling_edits(self.places, work, number, change, place):
+                    work.edits.append(self.guarded(edit, change, place, tests, work.world.now))
+            elif change.anew and place.lags:
+                for edit in self.lagging.placed_anew(work, number, change, place):
                     work.edits.append(self.guarded(edit, change, place, tests, work.world.now))
             else:
                 self.edit_entries(work, number, change, place, tests)
@@ -238,17 +280,22 @@ class Mutator(Followers):
         new = self.row_for(work, place, change, True, needed)
         before = place.keys(old) if old is not None else []
         after = place.keys(new) if new is not None else []
-        if place.lags and not before and change.old is not None and not change.follows:
-            self.note_lag(work, change, place)
+        if place.lags and not before and change.old is not None and not change.late:
+            self.lagging.note(work, change, place)
         edits: list[Edit] = []
         for key in before:
             if key not in after:
                 edits.append(Edit(place.view.name, "delete", key, place.at, row=number))
         entry = place.entry(new) if new is not None else {}
         again = self.touched(work, place, change) if needed else ()
+        # By another row the entry has the same key: it has to stand there already, since nobody else would find it.
+        found = place.lags and not change.late and any(path in place.key_paths for path in again)
         for key in after:
             if key not in before:
                 edits.append(Edit(place.view.name, "put", key, place.at, entry, row=number))
+                continue
+            if found:
+                edits.append(Edit(place.view.name, "put", key, place.at, entry, expect="present", row=number))
                 continue
             assert old is not None
             assert new is not None
@@ -268,18 +315,6 @@ class Mutator(Followers):
                     work.check_sources(self.places, copies, change.entity, row, side, number, ghosts=ghosts)
         for edit in edits:
             work.edits.append(self.guarded(edit, change, place, tests, work.world.now))
-
-    def note_lag(self, work: Work, change: RowChange, place: Place) -> None:
-        """Notes the rows by which a row that goes, or is pointed elsewhere, has no entry at a place."""
-        assert change.old is not None
-        for path in place.copies:
-            if not any(str(path) in part.paths for part in place.key.parts):
-                continue
-            if change.new is None or work.world.is_touched(change.entity, change.old, change.new, path):
-                for depth in range(1, len(path.roles) + 1):
-                    found = work.world.behind(change.entity, change.old, path.roles[:depth], False)
-                    if found is not None:
-                        work.lagging[found] = None
 
     def touched(self, work: Work, place: Place, change: RowChange) -> tuple[Path, ...]:
         """The copies that come from elsewhere from now on, or are others: these are written whatever an entry holds.

@@ -79,7 +79,20 @@ class Place:
     def lags(self) -> bool:
         """Whether an entry may stand under another key than its row says for now: the copied part of it has changed in
         the row behind, and whoever did that has yet to move the entry. Only after that can it be taken away."""
-        return self.key_copies and not (self.measures or self.dangling or self.lasting or self.limit)
+        return self.key_copies and not (self.measures or self.dangling or self.limit)
+
+    @cached_property
+    def key_paths(self) -> tuple[Path, ...]:
+        """The copies that a key is made of, or that decide whether there is one."""
+        decides = {path for part in self.key.parts for path in part.paths}
+        decides |= {str(path) for condition in self.view.where for path in (condition.path, *condition.also)}
+        return tuple(path for path in self.copies if str(path) in decides)
+
+    @cached_property
+    def meets(self) -> bool:
+        """Whether several rows decide on a key, so that an entry may lag behind more than one of them."""
+        ways = {path.roles for path in self.key_paths}
+        return len(ways) > 1 or any(len(way) > 1 for way in ways)
 
     def keys(self, row: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """The keys of the entries that a row has here."""
@@ -158,6 +171,9 @@ class Places:
     no row, as they depend on the key alone."""
     feeds: dict[str, list[Kept]] = field(default_factory=dict)
     """Per entity: the computed columns of other rows that its rows change."""
+    beyond: dict[str, tuple[Path, ...]] = field(default_factory=dict)
+    """Per entity: what stands behind references of its rows and is in the keys of entries of others, which copy it by
+    way of them."""
     made: frozenset[str] = frozenset()
     """The upserts with `set` or `add` that are left to the engine, whether there is a row or not."""
 
@@ -169,6 +185,10 @@ class Places:
         """Whether rows may be gone and come again that others are noted to point at while they are not there."""
         noted = any(place.dangling and place.dangling.entity == entity for some in self.of.values() for place in some)
         return noted and entity in self.leaving
+
+    def placing(self, entity: str) -> list[str]:
+        """The columns of a row, its key left out, that decide where those of its entries stand that may lag."""
+        return sorted({column for place in self.of[entity] if place.lags for column in place.deciding})
 
     def home(self, entity: str) -> Place:
         return next(place for place in self.of[entity] if place.home)
@@ -201,6 +221,7 @@ def find_places(model: Model, design: Design, kinds: Mapping[str, Kind]) -> Plac
         _mark(model, entity, found, places)
     for entity, found in places.of.items():
         _keep(model, entity, found, places)
+    places.beyond = _beyond(model, places)
     views = design.views.values()
     places.made = frozenset(
         name
@@ -208,6 +229,15 @@ def find_places(model: Model, design: Design, kinds: Mapping[str, Kind]) -> Plac
         if is_told_apart(model, write) and not any(needs_row(model, kinds, write, view) for view in views)
     )
     return places
+
+
+def _beyond(model: Model, places: Places) -> dict[str, tuple[Path, ...]]:
+    found: dict[str, dict[Path, None]] = {name: {} for name in model.entities}
+    for place in (one for some in places.of.values() for one in some if one.lags):
+        for path in place.key_paths:
+            for depth in range(1, len(path.roles)):
+                found[model.entity_at(place.entity, path.roles[:depth])][Path(path.roles[depth:], path.column)] = None
+    return {name: tuple(some) for name, some in found.items()}
 
 
 def _keep(model: Model, entity: str, found: list[Place], places: Places) -> None:

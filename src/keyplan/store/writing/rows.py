@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 from keyplan.engines.base import Codec, Proc, Span
@@ -197,12 +197,22 @@ class World:
     changed: dict[tuple[str, Key], tuple[Row | None, Row | None]] = field(default_factory=dict)
     ghosts: dict[tuple[str, Key], tuple[Row, Row]] = field(default_factory=dict)
     """What is computed for rows that are not there before the changes, or after them: what others copy of it."""
+    past: dict[tuple[str, Key], list[Row | None]] = field(default_factory=dict)
+    """What rows were that entries may still stand under, since somebody has yet to move these."""
+    picked: dict[tuple[str, Key], Row | None] = field(default_factory=dict)
+    """Of these, the ones that are looked at instead of what the rows are now."""
+    used: set[tuple[str, Key]] = field(default_factory=set)
+    """Rows that were looked at."""
 
     def row(self, entity: str, key: Key, new: bool) -> Row | None:
         """A row that can be copied from: one that is written when it has expired already is there for nobody."""
-        pair = self.changed.get((entity, key))
+        name = (entity, key)
+        self.used.add(name)
+        if name in self.picked:
+            return self.picked[name]
+        pair = self.changed.get(name)
         if pair is None:
-            return self.seen[entity, key]
+            return self.seen[name]
         row = pair[new]
         return None if row is not None and is_gone(row, self.now) else row
 
@@ -214,7 +224,8 @@ class World:
         target, key = found
         gone = self.row(target, key, new)
         if gone is None and len(path.roles) == 1 and self.has_ghosts(target):
-            gone = self.ghosts[target, key][new]  # the path has not ended before: what is computed is there
+            # The path has not ended before: what is computed is there.
+            gone = self.ghosts[target, key][new and found not in self.picked]
         return gone.get(path.column) if gone is not None else None
 
     def has_ghosts(self, entity: str) -> bool:
@@ -233,7 +244,8 @@ class World:
             if None in key:
                 return None
             entity = role.entity
-            if (entity, key) not in self.changed and (entity, key) not in self.seen:
+            known = any((entity, key) in some for some in (self.picked, self.changed, self.seen))
+            if not known:
                 return entity, key
             here = self.row(entity, key, new)
         return entity, key
@@ -273,6 +285,44 @@ class World:
             if depth == 1:
                 yield from self.fetch_ghosts(chains)
             depth += 1
+
+    def reached(self, entity: str, row: Row, copies: Iterable[Path]) -> dict[tuple[str, Key], None]:
+        """The rows behind references of a row, by whatever each of them is or was."""
+        found: dict[tuple[str, Key], None] = {}
+        for path in copies:
+            at, rows = entity, [row]
+            for name in path.roles:
+                role = self.model.entities[at].roles[name]
+                keys = [tuple(one.get(column) for column in role.columns) for one in rows]
+                names = dict.fromkeys((role.entity, key) for key in keys if None not in key)
+                found |= names
+                at = role.entity
+                rows = [one for some in names for one in self.ever(some) if one is not None]
+        return found
+
+    def ever(self, name: tuple[str, Key]) -> list[Row | None]:
+        """What a row may have been, and what it is."""
+        return [*self.past.get(name, ()), self.changed[name][True] if name in self.changed else self.seen.get(name)]
+
+    def fetch_past(self, wanted: Iterable[tuple[str, Row, Sequence[Path]]]) -> Proc[None]:
+        """Reads what stands behind references of rows by whatever each row on the way is or was."""
+        rows = list(wanted)
+        while True:
+            names = [name for entity, row, copies in rows for name in self.reached(entity, row, copies)]
+            missing = dict.fromkeys(name for name in names if name not in self.changed and name not in self.seen)
+            if not missing:
+                return
+            self.seen |= yield from self.reader.by_key(missing, self.now)
+
+    def variants(self, entity: str, row: Row, copies: Sequence[Path]) -> list[Row]:
+        """A row with the values behind its references, each of these taken as it is or as it may have been."""
+        names = [name for name in self.reached(entity, row, copies) if name in self.past]
+        found = []
+        for picks in product(*([(one,) for one in self.past[name]] + [()] for name in names)):
+            self.picked = {name: pick[0] for name, pick in zip(names, picks, strict=True) if pick}
+            found.append(self.full(entity, row, copies, True))
+        self.picked = {}
+        return found
 
     def fetch_ghosts(self, chains: Iterable[tuple[str, Mapping[str, Any], tuple[str, ...], bool]]) -> Proc[None]:
         """Works out what is computed for rows that are not there, by the rows that point at them."""

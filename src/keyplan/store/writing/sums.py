@@ -79,8 +79,8 @@ class Sums:
             if isinstance(one, Owed):
                 yield from self.pay(one)
 
-    def pay(self, owed: Owed) -> Proc[None]:
-        """Adds what is left, and forgets the intent with the last of it."""
+    def pay(self, owed: Owed) -> Proc[bool]:
+        """Adds what is left, and forgets the intent with the last of it; False if others were always faster."""
         most = self.intents.most
         assert most is not None
         attempt = 0
@@ -89,18 +89,18 @@ class Sums:
             (reply,) = yield [self.intents.codec.write([*now, self.changed(owed, rest)])]
             if not isinstance(reply, Exception):
                 if not rest.sums:
-                    return
+                    return True
                 owed = rest
                 continue
             if not isinstance(reply, ConflictError | UncertainError):
                 raise reply
             found = yield from self.found(owed.name)
             if found is None:
-                return  # somebody else has added the last of it
+                return True  # somebody else has added the last of it
             owed = found
             attempt += 1
             yield Pause(0.02)
-        raise ConflictError(f"{owed.label}: its sums keep changing; `verify` finishes it later")
+        return False
 
     def forget(self, views: Collection[str]) -> Proc[None]:
         """Takes the sums of some views off all intents: they are about to be made anew from the rows."""
