@@ -17,7 +17,7 @@ from keyplan.model.pattern import RANGES, Compute, Condition, Literal, Order, Ou
 from keyplan.model.write import Write
 from keyplan.plan.dangling import absence
 from keyplan.plan.design import Design, Objective
-from keyplan.plan.steps import Attach, Drive, Extend, Fold, Node, Plan, Search, WritePlan
+from keyplan.plan.steps import Attach, Drive, Extend, Fold, Node, Owned, Plan, Search, WritePlan
 from keyplan.plan.view import COUNT, VERSION, Embed, Measure, Part, View
 
 
@@ -29,6 +29,8 @@ class Extras:
     """A view per entity with copies through its references; patterns start from it."""
     copied_keys: bool = False
     """Views whose keys begin with a copied value."""
+    deep_keys: bool = False
+    """Views whose keys begin with a value behind two references, or with one behind each of two."""
     moves: bool = False
     """Views by each mutable column, some of them sharded or cut."""
     elements: bool = False
@@ -228,6 +230,8 @@ class _Naive:
                 behind = [one for one in copies if one.endswith(EXPIRES)]
                 holds = (*_held(entity, entity.key), path, *behind)
                 self.keep(View(f"{entity.name} by {path}", entity.name, "table", (Part(path),), key, holds))
+        if self.extras.deep_keys:
+            self.deeper_keys(entity, copies)
         if self.extras.moves:
             for number, column in enumerate(mutable):
                 cut = "month" if entity.columns[column].type.kind in ("timestamp", "date") else None
@@ -273,6 +277,25 @@ class _Naive:
             self.keep(self.counter(entity, None))
             for number, path in enumerate(self.counted(entity)):
                 self.keep(self.counter_behind(entity, path, number))
+
+    def deeper_keys(self, entity: Entity, copies: list[str]) -> None:
+        """Views whose keys begin with what stands behind two references, one after the other or side by side."""
+        key = _parts(entity.key)
+        expires = [path for path in copies if path.endswith(EXPIRES)]
+        ordered = [
+            path
+            for path in copies
+            if path not in expires
+            and self.model.column(entity.name, path_of(path, self.model, entity.name)).type.is_ordered
+        ]
+        behind = [path for path in ordered if path.count(".") > 1][:1]
+        first = {path.partition(".")[0]: path for path in reversed(ordered) if path not in behind}
+        beside = list(first.values())[:2]
+        for some in (behind, beside if len(beside) > 1 else ()):
+            if some:
+                name, holds = " and ".join(some), (*_held(entity, entity.key), *some, *expires)
+                parts = _parts(some)
+                self.keep(View(f"{entity.name} by {name}", entity.name, "table", parts[:1], (*parts[1:], *key), holds))
 
     def moments(self, entity: Entity) -> list[str]:
         """The columns that rows are kept in buckets by."""
@@ -473,7 +496,8 @@ class _Naive:
                 for path in _term_paths(compute.term):
                     tree.add(path)
             rows = self.find(pattern.entity, pattern.where, tree)
-            return Plan(Fold(rows, pattern.group, pattern.compute), pattern.entity)
+            fold = Fold(rows, pattern.group, pattern.compute)
+            return Plan(self.owned(pattern, fold) or fold, pattern.entity)
         tree = self.selected(pattern.select)
         for term in pattern.order:
             tree.add(term.path)
@@ -485,6 +509,36 @@ class _Naive:
         by_time = len(pattern.order) == 1 and str(pattern.order[0].path) in self.moments(about)
         node = self.find(pattern.entity, pattern.where, tree, pattern.order if by_time else ())
         return Plan(node, pattern.entity, order, by_time and _is_ordered(node))
+
+    def owned(self, pattern: Pattern, instead: Node) -> Node | None:
+        """An aggregate by a reference, of which the home that it leads to holds the value."""
+        where = {c.path.column: c for c in pattern.where if c.op == "=" and not c.path.roles and c.cut is None}
+        if not self.extras.computed or self.extras.packed_homes or pattern.group or len(where) < len(pattern.where):
+            return None
+        for role in self.model.entities[pattern.entity].roles.values():
+            if role.many or set(role.columns) != set(where):
+                continue
+            owner = self.model.entities[role.entity]
+            held = {owner.columns[name]: name for name in self.computed_columns(owner)}
+            columns = []
+            for compute in pattern.compute:
+                path = compute.term.path if compute.term is not None else None
+                if (path is not None and path.roles) or (compute.term is not None and path is None):
+                    break
+                for column, name in held.items():
+                    made = column.computed
+                    assert made is not None
+                    many = owner.roles[made.role]
+                    here = (many.entity, many.field) == (pattern.entity, role.field)
+                    if here and (made.how, made.column) == (compute.how, path.column if path else None):
+                        columns.append((compute.name, name))
+                        break
+            if len(columns) == len(pattern.compute):
+                pairs = zip(owner.key, role.columns, strict=True)
+                key = tuple(Condition(Path((), column), "=", where[here].operands) for column, here in pairs)
+                takes = (*owner.key, *(name for _, name in columns))
+                return Owned(Search(self.homes[owner.name][0], given=key, takes=takes), tuple(columns), instead)
+        return None
 
     def selected(self, select: Select) -> Tree:
         roles = {name: self.selected(inner) for name, inner in select.roles.items()}
@@ -507,12 +561,13 @@ class _Naive:
         node: Node = buckets or self.search(entity, own, copies=True)
         copied = buckets is None and entity in self.copied
         if behind:
-            node = Extend(node, self.attached(entity, wanted, copied), tuple(behind))
+            node = Extend(node, self.attached(entity, wanted, copied, tested=True), tuple(behind))
         adds = self.attached(entity, tree, copied)
         return Extend(node, adds) if adds else node
 
-    def attached(self, entity: str, tree: Tree, copied: bool = False) -> tuple[Attach, ...]:
-        """What has to be added to rows of an entity, whose own columns are there; `copied`: with copies."""
+    def attached(self, entity: str, tree: Tree, copied: bool = False, tested: bool = False) -> tuple[Attach, ...]:
+        """What has to be added to rows of an entity, whose own columns are there; `copied`: with copies; `tested`: for
+        conditions, which nothing behind a row that is not there fulfils."""
         about = self.model.entities[entity]
         adds = [
             Attach("", self.computed(about, column, about.key))
@@ -530,14 +585,15 @@ class _Naive:
                 if target.columns[column].computed is not None and not held:
                     adds.append(Attach(name, self.computed(target, column, role.columns)))
             for further, deeper in inner.roles.items():
-                if target.roles[further].many:  # which are those of the key, whether there is such a row or not
+                # Shown are those of the key, whether there is such a row or not.
+                if target.roles[further].many and not tested:
                     adds.append(self.attached_children(target.roles[further], deeper, role.columns, f"{name}."))
             if copied and self.is_copied(entity, name, inner):
                 continue
             pairs = zip(target.key, role.columns, strict=True)
             links = [Condition(Path((), there), "=", (Outer(here),)) for there, here in pairs]
             node: Node = Search(self.homes[target.name][0], given=tuple(links), takes=target.stored)
-            below = self.attached(target.name, _by_the_row(target, inner))
+            below = self.attached(target.name, _by_the_row(target, inner, children=tested), tested=tested)
             adds.append(Attach(name, Extend(node, below) if below else node))
         return tuple(adds)
 
@@ -616,10 +672,11 @@ def _is_ordered(node: Node) -> bool:
     return bool(node.order) if isinstance(node, Search) else isinstance(node, Drive) and node.ordered
 
 
-def _by_the_row(entity: Entity, tree: Tree) -> Tree:
-    """What depends on the row itself, and not on its key alone."""
+def _by_the_row(entity: Entity, tree: Tree, children: bool) -> Tree:
+    """What depends on the row itself, and not on its key alone; `children`: those of rows that are there."""
     plain = {column for column in tree.columns if entity.columns[column].computed is None}
-    return replace(tree, columns=plain, roles={n: one for n, one in tree.roles.items() if not entity.roles[n].many})
+    roles = {name: one for name, one in tree.roles.items() if children or not entity.roles[name].many}
+    return replace(tree, columns=plain, roles=roles)
 
 
 def _parts(columns: Iterable[str]) -> tuple[Part, ...]:

@@ -50,16 +50,42 @@ def ours(modules: set[str]) -> set[str]:
     return {name for name in modules if name.split(".")[0] == "keyplan"}
 
 
-def test_importing_the_package_loads_errors_only() -> None:
+def test_importing_the_package_loads_nothing_else() -> None:
+    """Nor what errors need: Ctrl-C in the meantime would be a traceback, since no code of ours could catch it."""
     modules = modules_after("import keyplan")
-    assert ours(modules) == LIGHT
-    assert not modules & HEAVY
+    assert ours(modules) == {"keyplan"}
+    assert not modules & (HEAVY | {"typing", "dataclasses", "difflib", "inspect"} - modules_after("pass"))
+
+
+def test_the_command_line_catches_interrupts_before_it_imports_anything() -> None:
+    modules = modules_after("import keyplan.__main__") - modules_after("import keyplan")
+    assert modules <= {"keyplan.__main__", "gc"}
+
+
+def test_errors_are_there_without_another_import() -> None:
+    assert "keyplan.errors" in modules_after("import keyplan; keyplan.errors.KeyplanError")
+    assert "keyplan.errors" in modules_after("import keyplan; keyplan.KeyplanError")
+    assert "keyplan.errors" in modules_after("from keyplan import *; KeyplanError")
+
+
+def test_an_interrupt_while_a_class_is_made_is_no_internal_error() -> None:
+    """Python wraps what is raised there into a RuntimeError, of which it is the cause, until version 3.12."""
+    code = (
+        "import keyplan.cli.main as cli\n"
+        "def interrupted(*_):\n"
+        "    raise RuntimeError('Error calling __set_name__') from KeyboardInterrupt()\n"
+        "cli.Commands.get_command = interrupted\n"
+        "cli.main(['schema'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == ["keyplan: interrupted; what was done so far is kept"]
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("--version",)])
 def test_help_loads_no_command(arguments: tuple[str, ...]) -> None:
     modules = modules_after(command(*arguments))
-    assert ours(modules) == LIGHT | {"keyplan.cli", "keyplan.cli.main"}
+    assert ours(modules) == {"keyplan", "keyplan.cli", "keyplan.cli.main"}
     assert not modules & HEAVY
 
 

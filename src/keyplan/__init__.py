@@ -1,7 +1,8 @@
 """keyplan: access patterns in, the cheapest schema that serves them out, and a store that runs it.
 
-Everything public is listed in `__all__`. Errors apart, each name is loaded when it is first used, so that
-`import keyplan` imports no driver, no solver and no parser.
+Everything public is listed in `__all__`. Each name is loaded when it is first used, so that `import keyplan` imports no
+driver, no solver and no parser, and next to nothing at all: what goes on here is before the command line can answer
+Ctrl-C with less than a traceback.
 """
 
 from __future__ import annotations
@@ -9,28 +10,8 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING
 
-from keyplan.errors import (
-    AccessError,
-    ArgumentError,
-    ConflictError,
-    CursorError,
-    DesignError,
-    DesignMismatchError,
-    EngineError,
-    KeyplanError,
-    MissingDriverError,
-    ModelError,
-    Problem,
-    RangeError,
-    StorageError,
-    ThrottledError,
-    UnavailableError,
-    UncertainError,
-    UnknownEngineError,
-    UnsupportedError,
-)
+TYPE_CHECKING = False  # for type checkers it is true; that of `typing` would take longer than all the rest
 
 if TYPE_CHECKING:
     from keyplan.api import (
@@ -51,6 +32,26 @@ if TYPE_CHECKING:
     from keyplan.emit import emit
     from keyplan.engines import engine_names
     from keyplan.engines.calibration import Calibration
+    from keyplan.errors import (
+        AccessError,
+        ArgumentError,
+        ConflictError,
+        CursorError,
+        DesignError,
+        DesignMismatchError,
+        EngineError,
+        KeyplanError,
+        MissingDriverError,
+        ModelError,
+        Problem,
+        RangeError,
+        StorageError,
+        ThrottledError,
+        UnavailableError,
+        UncertainError,
+        UnknownEngineError,
+        UnsupportedError,
+    )
     from keyplan.model.interchange import arguments_from_text, parse_json, row_from_json, to_plain
     from keyplan.model.load import load_model, parse_model
     from keyplan.model.model import Model
@@ -139,6 +140,7 @@ _HOMES = {
     "save_calibration": "keyplan.api",
     "save_lock": "keyplan.api",
     "to_plain": "keyplan.model.interchange",
+    **dict.fromkeys((name for name in __all__ if name.endswith(("Error", "Problem"))), "keyplan.errors"),
 }
 
 
@@ -158,6 +160,8 @@ sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> object:
+    if name == "errors":
+        return import_module("keyplan.errors")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'keyplan' has no attribute '{name}'")

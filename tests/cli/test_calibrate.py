@@ -98,7 +98,7 @@ def test_what_is_wrong_is_one_line(keyplan: Keyplan) -> None:
     Path("shop.yaml").write_text(text + "\ntargets: { sqlite: { coefficients: { sek: 1 } } }\n")
     assert_fails(
         keyplan("design", "shop.yaml", "--engine", "sqlite"),
-        "targets.sqlite.coefficients: there is no 'sek'; did you mean 'seek'…",
+        "shop.yaml:…: targets.sqlite.coefficients: there is no 'sek'; did you mean 'seek'?",
     )
 
 

@@ -110,6 +110,16 @@ def test_explain(keyplan: Keyplan, locked: str, name: str, words: list[str]) -> 
     assert document["name"] == name
 
 
+def test_one_unit_is_not_called_several(keyplan: Keyplan) -> None:
+    Path("note.yaml").write_text(
+        'keyplan: 1\nentities:\n  Note: { count: 1k, fields: { id: "uuid, key", text: text(5000) } }\n'
+        'patterns:\n  note: { find: Note, where: "id = :id", rate: 100/day }\n'
+    )
+    text = keyplan("explain", "note.yaml", "note", "--engine", "dynamodb").stdout
+    assert ", 1 read unit, " in text
+    assert " at 100/day, " in text
+
+
 def test_explain_what_keeps_values_unique(keyplan: Keyplan) -> None:
     Path("notes.yaml").write_text(GOOD.replace("text: text(200)", "slug: string(20), unique"))
     assert "keeps slug unique" in keyplan("explain", "notes.yaml", "--engine", "sqlite").stdout
@@ -161,3 +171,21 @@ def test_emit_into_what_is_no_folder(keyplan: Keyplan, locked: str) -> None:
 def test_emit_knows_its_formats(keyplan: Keyplan, locked: str) -> None:
     result = keyplan("emit", locked, "--engine", "sqlite", "--to", "pyton")
     assert_fails(result, "sqlite: no format 'pyton'; did you mean 'python'?")
+
+
+def test_counts_that_creates_outgrow_are_one_line(keyplan: Keyplan) -> None:
+    entities = ", ".join(f'{name}: {{count: 1k, fields: {{k: "int, key"}}}}' for name in "AB")
+    patterns = ", ".join(f'{name.lower()}: {{find: {name}, where: "k = :k"}}' for name in "AB")
+    writes = ", ".join(f"w{name}: {{create: {name}, rate: 1/s}}" for name in "AB")
+    text = f"keyplan: 1\nname: m\nentities: {{{entities}}}\npatterns: {{{patterns}}}\nwrites: {{{writes}}}\n"
+    Path("m.yaml").write_text(text)
+    lines = keyplan("design", "m.yaml", "--engine", "sqlite").output.replace("\n  ", " ")
+    assert lines.count("warning: ") == 1
+    assert "creates outgrow counts within a year: A (count 1k, 31.5M made), B (count 1k, 31.5M made)" in lines
+
+
+def test_children_beside_their_row_are_read_by_a_query(keyplan: Keyplan) -> None:
+    """One Query brings an order and its items: it said 'get'."""
+    lines = keyplan("design", SHOP, "--engine", "dynamodb").output.splitlines()
+    (page,) = (line for line in lines if line.startswith("order_page"))
+    assert page.split()[1] == "query"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from keyplan.design.needs.computed import computed_behind
-from keyplan.errors import ConflictError
+from keyplan.errors import ConflictError, RangeError
 from tests.conformance.conftest import Both
 from tests.conformance.pair import Pair, opened, parsed
 from tests.engines.harness import Harness
@@ -182,3 +182,41 @@ def test_what_one_write_does_to_a_row_and_to_what_is_computed_for_it(both: Both)
     reads: list[tuple[str, dict[str, Any]]] = [("staff", {"name": name}) for name in "ab"]
     reads += [("valued", {"v": v}) for v in (1, 2, 3, 7)] + [("owl", {"o": o}) for o in range(4)]
     both(TOGETHER, rows).stays_right(writes, reads)
+
+
+HEAVY = """
+entities:
+  Box: { fields: { b: "int, key", weight: sum(things.grams) } }
+  Thing:
+    key: [box, t]
+    fields: { box: "Box, as things, max 50", t: int, kind: "string(4), distinct 100000", grams: int }
+patterns:
+  of_kind: { find: Thing, where: "kind = :kind", order: "box.weight desc, grams", page: 2 }
+writes:
+  put: { create: Thing }
+  mend: { update: Thing, add: [grams], where: "box = :box and t = :t" }
+  place: { upsert: Box }
+"""
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_copied_sum_beyond_its_range_is_refused_and_nothing_is_written(both: Both, is_there: bool) -> None:
+    """Whether the row that it is computed for is there or not."""
+    pair = both(HEAVY, [("Box", {"b": 1})] if is_there else [])
+    pair.same("put", box=1, t=1, kind="a", grams=9)
+    pair.same("put", box=1, t=2, kind="a", grams=2)
+    beyond = {"box": 1, "t": 3, "kind": "a", "grams": 2**63 - 1}
+    if any(computed_behind(pair.model, view) for view in pair.store.design.views.values()):
+        for name, call in (
+            ("put", lambda: pair.store.put(**beyond)),
+            ("load: Thing", lambda: pair.store.load([("Thing", beyond)])),
+            ("mend", lambda: pair.store.mend(box=1, t=2, grams=2**63 - 10)),
+        ):
+            with pytest.raises(
+                RangeError, match=rf"^{name}: 'Box\.weight' would leave the range of a key; nothing was"
+            ):
+                call()
+    else:
+        pair.same("put", **beyond)
+    pair.agrees([("of_kind", {"kind": "a"})])
+    pair.verified()

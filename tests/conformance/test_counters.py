@@ -8,7 +8,8 @@ import pytest
 
 from keyplan.errors import ConflictError
 from tests.conformance.conftest import Both
-from tests.conformance.pair import Pair, at
+from tests.conformance.pair import Pair, at, opened, parsed
+from tests.engines.harness import Harness
 
 MODEL = """
 entities:
@@ -230,3 +231,46 @@ def test_rows_of_one_group_that_all_go_do_not_meet_each_other(both: Both) -> Non
     assert pair.same("wipe", game=1) == 30
     assert len(sent) <= 30 * 6 + 3, "of each row, the old one, its group and the rows of that; and no second attempt"
     pair.verified()
+
+
+TWICE = """
+entities:
+  Task:
+    count: 10M
+    fields:
+      tid: int, key
+      done: bool(true 50%)
+      level: int, distinct 50
+      state: enum(x 20%, y 30%, z 50%), optional 90%
+patterns:
+  open_twice: { count: Task, where: "done != true and done = false", group: { state: state }, rate: 300/s }
+  fixed_and_bounded: { count: Task, where: "level = :level and level >= :least", rate: 300/s }
+  bounded_and_fixed: { count: Task, where: "level < :most and level in :levels", group: [level], rate: 300/s }
+  both_lists: { sum: Task.level, where: "state in :some and state in :others", rate: 300/s }
+  never: { count: Task, where: "state = 'x' and state = 'y'", rate: 300/s }
+writes:
+  put: { upsert: Task, rate: 0.01/s }
+  drop: { delete: Task, where: "tid = :tid", rate: 0.01/s }
+"""
+
+
+def test_several_conditions_on_what_is_counted_by(harness: Harness) -> None:
+    rows = [
+        ("Task", {"tid": n, "done": n % 2 == 0, "level": n % 5, "state": ("x", "y", "z", None)[n % 4]})
+        for n in range(20)
+    ]
+    reads: list[tuple[str, dict[str, Any]]] = [
+        ("open_twice", {}),
+        ("never", {}),
+        *(("fixed_and_bounded", {"level": level, "least": 2}) for level in (1, 2, 3)),
+        ("bounded_and_fixed", {"most": 3, "levels": [0, 2, 3, 4]}),
+        ("both_lists", {"some": ["x", "y"], "others": ["y", "z", "y"]}),
+        ("both_lists", {"some": ["x"], "others": []}),
+    ]
+    writes: list[tuple[str, dict[str, Any]]] = [
+        ("put", {"tid": 1, "done": True, "level": 2, "state": "y"}),
+        ("put", {"tid": 30, "done": False, "level": 2}),
+        ("drop", {"tid": 3}),
+    ]
+    with opened(parsed(TWICE), harness.url(), rows) as pair:
+        pair.stays_right(writes, reads)

@@ -7,6 +7,8 @@ from datetime import timedelta
 from itertools import product
 from typing import Any
 
+import pytest
+
 from tests.conformance.conftest import Both
 from tests.conformance.pair import NOON, Pair
 
@@ -128,6 +130,28 @@ def test_a_unique_value_can_be_taken_over_by_update_and_upsert(both: Both) -> No
     assert pair.same("rename", sid=3, name="a") == {"name": "a"}
     pair.same("put", sid=2, name="c", user=1)
     everything(pair)
+
+
+@pytest.mark.parametrize("seen", [{}, {"seen": NOON}], ids=["alive", "expired at once"])
+def test_a_unique_value_can_be_taken_over_among_several_rows(both: Both, seen: dict[str, Any]) -> None:
+    pair = both(SEEN, [("Cat", {"cid": 1, "name": "a"})])
+    pair.clock.advance(hours=1)
+    pair.same("all_of", put=[{"cid": 3, "name": "b"}, {"cid": 2, "name": "a", **seen}])
+    for name in "ab":
+        pair.same("named", name=name)
+    pair.verified()
+
+
+SEEN = """
+entities:
+  Cat: { ttl: 30m since seen, fields: { cid: "int, key", name: "string(4), unique", seen: "timestamp, now" } }
+patterns:
+  named: { find: Cat, where: "name = :name" }
+writes:
+  put: { upsert: Cat }
+transactions:
+  all_of: [put x2 max 3]
+"""
 
 
 def test_an_expired_row_that_comes_back_leaves_its_unique_value_to_who_has_it_now(both: Both) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import pytest
@@ -17,10 +17,11 @@ from keyplan.engines.base import Pause
 from keyplan.errors import DesignMismatchError
 from keyplan.model.load import parse_model
 from keyplan.model.model import Model
-from keyplan.store import lease as stores
+from keyplan.plan.design import Design
 from keyplan.store.bulk import apply as applying
 from tests.conformance.test_changed_designs import MODEL, MORE, WRITES
 from tests.engines.harness import Harness
+from tests.faults.own_time import OwnTime
 
 
 @pytest.fixture
@@ -30,9 +31,8 @@ def harness(quick_harness: Harness) -> Harness:
 
 
 @pytest.fixture(autouse=True)
-def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease, "TERM", 0.4)
-    monkeypatch.setattr(lease, "GRACE", 0.4)
+def own_time(monkeypatch: pytest.MonkeyPatch) -> OwnTime:
+    return OwnTime(monkeypatch, 0.4, 0.4)
 
 
 GAME = "  Game:\n    fields: { gid: 'int, key' }\npatterns:\n  game: { find: Game, where: 'gid = :gid', rate: 1/s }\n"
@@ -52,9 +52,26 @@ CHANGES = {
 NOON = datetime(2052, 5, 15, 12, tzinfo=UTC)
 
 
+@cache
 def models(harness: Harness, change: str) -> tuple[Model, Model]:
     before, after = (replace(parse_model(text), targets=harness.targets) for text in CHANGES[change])
     return before, after
+
+
+_designs: dict[tuple[int, str], Design] = {}
+
+
+def design_of(model: Model, url: str) -> Design:
+    """As `apply` makes it; once for all moments."""
+    engine = engine_for_url(url).name
+    key = id(model), engine  # models are kept by `models`
+    if key not in _designs:
+        _designs[key] = keyplan.design(model, engine, advise=False)
+    return _designs[key]
+
+
+def apply(model: Model, url: str) -> list[str]:
+    return keyplan.apply(model, url, design=design_of(model, url))
 
 
 def write(store: Any) -> None:
@@ -84,10 +101,12 @@ class CutOffError(Exception):
     """Ends an `apply` in the midst of it."""
 
 
-def applied(model: Model, url: str, meanwhile: Callable[[int], None], *, destroy: bool = False) -> None:
+def applied(
+    model: Model, url: str, own_time: OwnTime, meanwhile: Callable[[int], None], *, destroy: bool = False
+) -> None:
     """Applies a design; before each of its rounds, something else is done."""
     engine = engine_for_url(url)
-    design = keyplan.design(model, engine.name, advise=False)
+    design = design_of(model, url)
     port = engine.connect(url, model, design)
     attempt = applying.apply(model, engine, design, destroy=destroy)
     replies: Any = None
@@ -96,7 +115,7 @@ def applied(model: Model, url: str, meanwhile: Callable[[int], None], *, destroy
         while True:
             round = attempt.send(replies)
             if isinstance(round, Pause):
-                time.sleep(round.seconds)
+                own_time.sleep(round.seconds)
                 replies = ()
                 continue
             meanwhile(number)
@@ -112,10 +131,10 @@ def applied(model: Model, url: str, meanwhile: Callable[[int], None], *, destroy
 def test_a_store_that_nobody_has_written_to_stops(harness: Harness, change: str) -> None:
     before, after = models(harness, change)
     url = harness.url()
-    keyplan.apply(before, url)
+    apply(before, url)
     with keyplan.open(before, url) as old:
         try:
-            keyplan.apply(after, url)
+            apply(after, url)
         except DesignMismatchError:  # it takes over no place of another design, not even an empty one
             write(old)
             assert is_there(old)
@@ -126,12 +145,12 @@ def test_a_store_that_nobody_has_written_to_stops(harness: Harness, change: str)
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.timeout(120)
-def test_the_first_row_is_written_while_a_design_is_applied(harness: Harness, change: str) -> None:
+def test_the_first_row_is_written_while_a_design_is_applied(harness: Harness, change: str, own_time: OwnTime) -> None:
     """It shows in the new design, or is refused, or the new design is."""
     before, after = models(harness, change)
     for moment in range(30):
         url = harness.url()
-        keyplan.apply(before, url)
+        apply(before, url)
         written: list[int] = []
         rounds: list[int] = []
         with keyplan.open(before, url) as old:
@@ -150,10 +169,9 @@ def test_the_first_row_is_written_while_a_design_is_applied(harness: Harness, ch
                         written.append(1)
 
             try:
-                applied(after, url, meanwhile)
+                applied(after, url, own_time, meanwhile)
             except DesignMismatchError:
-                model = before
-                keyplan.apply(before, url)
+                model = before  # all is as it was
             else:
                 model = after
         with keyplan.open(model, url) as store:
@@ -165,24 +183,22 @@ def test_the_first_row_is_written_while_a_design_is_applied(harness: Harness, ch
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_store_reads_nothing_that_another_design_has_written(
-    harness: Harness, change: str, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, change: str, own_time: OwnTime
 ) -> None:
     """It has looked at the record before every round, at last just before the design was recorded, and believes what it
     has seen for a while: it has been stopped by then, or what it reads is as it knows it."""
     before, after = models(harness, change)
     url = harness.url()
-    keyplan.apply(before, url)
+    apply(before, url)
     with keyplan.open(before, url) as old:
-        clock = [time.monotonic()]
-        monkeypatch.setattr(stores, "monotonic", lambda: clock[0])
 
         def meanwhile(number: int) -> None:
-            clock[0] += 1
+            own_time.passes(1)
             with suppress(DesignMismatchError):
                 assert not is_there(old), number
 
         try:
-            applied(after, url, meanwhile)
+            applied(after, url, own_time, meanwhile)
         except DesignMismatchError:
             return
         more = {"level": 3} if "level" in after.entities["Score"].fields else {}
@@ -191,16 +207,16 @@ def test_a_store_reads_nothing_that_another_design_has_written(
             new.make(sid=1, game=0, at=NOON, points=points, **more)
         with suppress(DesignMismatchError):
             assert old.score(sid=1) == {"sid": 1, "game": 0, "at": NOON, "points": points}
-        clock[0] += 1
+        own_time.passes(1)
         with pytest.raises(DesignMismatchError, match="open it again"):
             old.score(sid=1)
 
 
-def test_a_first_row_goes_with_its_entity_if_that_was_said(harness: Harness) -> None:
+def test_a_first_row_goes_with_its_entity_if_that_was_said(harness: Harness, own_time: OwnTime) -> None:
     before, after = models(harness, "one entity less")
     for moment in range(30):
         url = harness.url()
-        keyplan.apply(before, url)
+        apply(before, url)
         rounds: list[int] = []
         with keyplan.open(before, url) as old:
 
@@ -210,10 +226,10 @@ def test_a_first_row_goes_with_its_entity_if_that_was_said(harness: Harness) -> 
                     with suppress(DesignMismatchError):
                         write(old)
 
-            applied(after, url, meanwhile, destroy=True)
+            applied(after, url, own_time, meanwhile, destroy=True)
         with keyplan.open(after, url) as store:
             assert store.verify().ok, moment
-        assert keyplan.apply(after, url) == [], moment
+        assert apply(after, url) == [], moment
         if len(rounds) <= moment:
             return
 
@@ -221,13 +237,13 @@ def test_a_first_row_goes_with_its_entity_if_that_was_said(harness: Harness) -> 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.timeout(120)
 def test_what_is_cut_off_where_there_are_no_rows_is_finished_or_taken_back(
-    harness: Harness, change: str, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, change: str, own_time: OwnTime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lease, "GRACE", -0.4)  # nobody is waited for
     before, after = models(harness, change)
     for moment in range(60):
         url = harness.url()
-        keyplan.apply(before, url)
+        apply(before, url)
         rounds: list[int] = []
 
         def meanwhile(number: int, moment: int = moment, rounds: list[int] = rounds) -> None:
@@ -236,12 +252,12 @@ def test_what_is_cut_off_where_there_are_no_rows_is_finished_or_taken_back(
                 raise CutOffError
 
         with suppress(CutOffError, DesignMismatchError):
-            applied(after, url, meanwhile)
+            applied(after, url, own_time, meanwhile)
         refusals = [why_not_opened(one, url) for one in (before, after)]
         assert not [why for why in refusals if "is missing" in why], moment  # what the design on record has is there
         model = after if moment % 2 else before
         try:
-            keyplan.apply(model, url)
+            apply(model, url)
         except DesignMismatchError:  # it takes over no place of another design, not even an empty one
             assert model is after
             model = before
@@ -250,6 +266,6 @@ def test_what_is_cut_off_where_there_are_no_rows_is_finished_or_taken_back(
             store.make(sid=1, game=0, at=NOON, points=1, **more)
             assert is_there(store) or change == "one entity less", moment
             assert store.verify().ok, moment
-        assert keyplan.apply(model, url) == [], moment
+        assert apply(model, url) == [], moment
         if len(rounds) <= moment // 2 and moment % 2:
             return

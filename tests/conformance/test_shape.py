@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 from tests.conformance.conftest import Both
-from tests.conformance.pair import Pair
+from tests.conformance.pair import Pair, opened, parsed
+from tests.engines.harness import Harness
 
 MODEL = """
 entities:
@@ -199,3 +202,37 @@ def test_rows_that_dangle_after_a_delete(both: Both) -> None:
     pair.same("orders_of", uid=1)
     pair.same("items_of", uid=1)
     assert pair.same("user", uid=1) is None
+
+
+ORDERED_BY_THE_PARENT = """
+entities:
+  Shelf: { count: 30, fields: { sid: "enum(x, y, z), key", title: text(20) } }
+  Book: { count: 30, key: [shelf, side], fields: { shelf: "Shelf, as books, max 50", side: "Shelf, as sides, max 50" } }
+  Loan: { count: 30, key: [shelf, book], fields: { shelf: "Shelf, as loans, max 50", book: "Book, as loans, max 50" } }
+patterns:
+  shelf:
+    find: Shelf
+    where: sid = :sid
+    with: { loans: { order: "book.shelf, shelf desc", limit: 2 } }
+    consistency: strong
+    rate: 300/s
+writes:
+  build: { create: Shelf, rate: 300/s }
+  lend: { create: Loan, rate: 300/s }
+  buy: { create: Book, with: [loans], rate: 300/s }
+"""
+
+
+def test_children_may_be_ordered_by_their_parent_too(harness: Harness) -> None:
+    """It is the same for all of them: only the other terms tell."""
+    reads: list[tuple[str, dict[str, Any]]] = [("shelf", {"sid": sid}) for sid in "xy"]
+    writes: list[tuple[str, dict[str, Any]]] = [
+        *(("lend", {"shelf": shelf, "book": book}) for shelf in "xy" for book in product("xy", "yx")),
+        ("build", {"sid": "x", "title": "b"}),
+        ("buy", {"shelf": "z", "side": "z", "loans": [{"shelf": "x"}, {"shelf": "y"}]}),
+    ]
+    model = parsed(ORDERED_BY_THE_PARENT)
+    # More than can be: so that no engine keeps them inside their shelf, but beside it.
+    model = replace(model, entities=model.entities | {"Loan": replace(model.entities["Loan"], count=30e3)})
+    with opened(model, harness.url(), [("Shelf", {"sid": "y", "title": "a"})]) as pair:
+        pair.stays_right(writes, reads)

@@ -53,7 +53,7 @@ writes:
   open_room: { create: Room, rate: 1/s }
   post: { create: Message, rate: 1/s }
   star: { update: Message, where: "room = :room and seq = :seq", add: [stars], rate: 1/s }
-  pin: { update: Message, where: "room = :room and seq = :seq", set: [pinned], rate: 1/s }
+  pin: { update: Message, where: "room = :room and seq = :seq", set: [pinned], rate: 10/s }
   rewrite: { update: Message, where: "room = :room and seq = :seq", set: [sender, body], rate: 1/s }
   remove: { delete: Message, where: "room = :room and seq = :seq", rate: 1/s }
   reply: { create: Reply, rate: 1/s }

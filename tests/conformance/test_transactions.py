@@ -142,3 +142,75 @@ def test_a_transaction_explains_itself(shop: Pair) -> None:
     assert done.requests >= 1
     assert any(step["op"] == "write" for step in done.steps)
     assert shop.store.swap(explain=True)[0] == {"code": []}  # of nothing, too
+
+
+SEATS = """
+entities:
+  Seat: { fields: { sid: "int, key", row: "string(4), distinct 1000", number: "int, unique" } }
+patterns:
+  seat: { find: Seat, where: "sid = :sid" }
+  at: { find: Seat, where: "number = :number" }
+  in_row: { find: Seat, where: "row = :row", order: number desc, page: 5 }
+writes:
+  put: { upsert: Seat }
+  make: { create: Seat }
+  shift: { update: Seat, set: [row], add: [number], where: "sid = :sid" }
+  move: { update: Seat, set: [row, number], where: "sid = :sid" }
+  drop: { delete: Seat, where: "sid = :sid" }
+  give_up: { delete: Seat, where: "sid = :sid", return: [number] }
+transactions:
+  drop_make: [drop, make x2 max 3]
+  give_up_make: [give_up, make x2 max 3]
+  move_make: [move, make x2 max 3]
+  shift_some: [shift x2 max 3, make]
+  put_shift: [put, shift]
+  shift_put: [shift, put]
+  put_move: [put, move]
+  make_move: [make, move]
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [
+        ("put_shift", {"sid": 2, "row": "b", "number": 1}, {"sid": 1, "row": "c", "number": 0}),
+        ("shift_put", {"sid": 1, "row": "c", "number": 0}, {"sid": 2, "row": "b", "number": 1}),
+        ("put_move", {"sid": 3, "row": "b", "number": 1}, {"sid": 1, "row": "c", "number": 1}),
+        ("make_move", {"sid": 3, "row": "b", "number": 1}, {"sid": 1, "row": "c", "number": 1}),
+        ("put_shift", {"sid": 2, "row": "b", "number": 2}, {"sid": 1, "row": "c", "number": 1}),
+    ],
+)
+def test_a_unique_value_that_a_row_keeps_is_not_taken_by_another(
+    both: Both, name: str, first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    """Whichever is written first, and though the one that has it changes otherwise."""
+    pair = both(SEATS, [("Seat", {"sid": n, "row": "a", "number": n}) for n in (1, 2)])
+    one, other = name.split("_")
+    pair.conflict(name, **{one: first, other: second})
+    pair.agrees([*(("seat", {"sid": n}) for n in (1, 2, 3)), *(("in_row", {"row": row}) for row in "abc")])
+    pair.agrees([("at", {"number": 1}), ("at", {"number": 2})])
+    pair.verified()
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("drop_make", {"drop": {"sid": 1}, "make": [(3, 9), (4, 1)]}),
+        ("give_up_make", {"give_up": {"sid": 1}, "make": [(3, 9), (4, 1)]}),
+        ("move_make", {"move": {"sid": 1, "row": "c", "number": 7}, "make": [(3, 8), (4, 1)]}),
+        ("shift_some", {"shift": [(2, 1), (1, 1)], "make": (4, 1)}),
+    ],
+)
+def test_a_unique_value_that_one_row_gives_up_is_taken_by_any_later_one(
+    both: Both, name: str, arguments: dict[str, Any]
+) -> None:
+    def seat(given: Any) -> Any:
+        return dict(zip(("sid", "number", "row"), (*given, "a"), strict=True)) if isinstance(given, tuple) else given
+
+    pair = both(SEATS, [("Seat", {"sid": n, "row": "a", "number": n}) for n in (1, 2)])
+    pair.same(
+        name, **{one: [*map(seat, some)] if isinstance(some, list) else seat(some) for one, some in arguments.items()}
+    )
+    assert pair.same("at", number=1)["sid"] == 4
+    pair.agrees([("seat", {"sid": n}) for n in range(1, 5)])
+    pair.verified()

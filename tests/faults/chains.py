@@ -4,12 +4,13 @@ elsewhere."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from keyplan.model.load import parse_model
+from tests.strategies.programs import Clock
 
-MODEL = parse_model("""
+_TEXT = """
 keyplan: 1
 name: chains
 entities:
@@ -48,7 +49,37 @@ writes:
 transactions:
   both: [exchange, withdraw]
   rebrand: [shut, rename]
-""")
+"""
+MODEL = parse_model(_TEXT)
+LASTING = parse_model(
+    _TEXT.replace(
+        "  Product:\n    count: 1k\n    fields:\n", "  Product:\n    count: 1k\n    ttl: 2m since seen\n    fields:\n"
+    )
+    .replace("      units: sum(sold.qty)\n", "      units: sum(sold.qty)\n      seen: timestamp, optional 50%\n")
+    .replace(
+        "  Brand:\n    count: 100\n    fields: { ",
+        '  Brand:\n    count: 100\n    ttl: 5m since seen\n    fields: { seen: "timestamp, optional 50%", ',
+    )
+)
+"""The same, where products and brands expire."""
+NOTED = parse_model(
+    _TEXT.replace(
+        "patterns:\n",
+        """  Note:
+    count: 1M
+    fields: { note_id: "string(4), key", item: "Item, as notes, optional 80%", text: "string(4)" }
+patterns:
+""",
+    ).replace(
+        "transactions:\n",
+        """  remark: { upsert: Note, rate: 1/s }
+  erase: { delete: Note, where: "note_id = :note", rate: 1/s }
+  recount: { update: Item, set: [qty], where: "basket = :basket and line = :line", rate: 1/s }
+transactions:
+""",
+    )
+)
+"""The same, where others copy from items, which go and come with their baskets."""
 ROWS: list[tuple[str, dict[str, Any]]] = [
     *(("Owner", {"owner_id": name, "town": "z"}) for name in ("o0", "o1")),
     *(("Brand", {"brand_id": name, "country": "x", "owner": "o0"}) for name in ("b0", "b1")),
@@ -56,6 +87,9 @@ ROWS: list[tuple[str, dict[str, Any]]] = [
     ("Basket", {"basket_id": "k0", "shop": "x"}),
     *(("Item", {"basket": "k0", "line": f"{line}", "product": f"s{line % 2}", "qty": 1}) for line in range(6)),
 ]
+NOTED_CALLS = ("remark", "erase", "recount")
+NOTES = ("n0", "n1", "n2")
+ITEMS = [(f"k{basket}", f"{line}") for basket in range(2) for line in range(6)]
 THEMES = (
     ("replace", "exchange", "exchange", "withdraw", "withdraw", "offer", "drop", "take_out"),
     ("replace", "exchange", "shut", "found", "rename", "rebrand", "withdraw", "offer", "take_out"),
@@ -63,14 +97,27 @@ THEMES = (
     ("rename", "offer", "withdraw", "shut", "found", "sell", "quit", "own", "exchange", "replace"),
 )
 """Few sorts of calls at a time: these meet."""
+NOTED_THEMES = (
+    ("remark", "remark", "drop", "replace"),
+    ("remark", "remark", "drop", "replace", "recount", "take_out", "erase"),
+    ("remark", "drop", "replace", "exchange", "withdraw", "offer"),
+)
+"""Those of the model with notes."""
 
 
-def steps(seed: int, theme: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Calls that have to do with the same few rows."""
+def steps(
+    seed: int, theme: int, clock: Clock | None = None, themes: Sequence[Sequence[str]] = THEMES
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Calls that have to do with the same few rows; with a clock, time passes and rows expire."""
     source = random.Random(seed)
     while True:
-        name = source.choice(THEMES[theme % len(THEMES)])
-        yield name, _arguments(source)[name]
+        if clock is not None and source.random() < 0.1:
+            clock.advance(source.choice([10, 60, 100]))
+        name = source.choice(themes[theme % len(themes)])
+        arguments = (_noted_arguments if name in NOTED_CALLS else _arguments)(source)[name]
+        if clock is not None and name in ("offer", "found"):
+            arguments = {**arguments, "seen": source.choice([None, clock()])}
+        yield name, arguments
 
 
 def _arguments(source: random.Random) -> dict[str, dict[str, Any]]:
@@ -97,4 +144,14 @@ def _arguments(source: random.Random) -> dict[str, dict[str, Any]]:
         "quit": {"owner": pick(["o0", "o1"])},
         "both": {"exchange": exchange, "withdraw": sku},
         "rebrand": {"shut": brand, "rename": rename},
+    }
+
+
+def _noted_arguments(source: random.Random) -> dict[str, dict[str, Any]]:
+    pick = source.choice
+    basket, line = pick(ITEMS)
+    return {
+        "remark": {"note_id": pick(NOTES), "item": pick([None, *ITEMS, *ITEMS]), "text": pick(["x", "y"])},
+        "erase": {"note": pick(NOTES)},
+        "recount": {"basket": basket, "line": line, "qty": pick([1, 2, 5])},
     }

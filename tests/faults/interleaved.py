@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 from keyplan.engines.base import Pause
-from keyplan.errors import ArgumentError, ConflictError, UnsupportedError
+from keyplan.errors import ArgumentError, ConflictError, UncertainError, UnsupportedError
 from keyplan.store.store import Store
 
 Call = tuple[str, dict[str, Any]]
@@ -54,7 +54,8 @@ def _one_by_one(store: Store, calls: Iterable[Call]) -> Generator[Any, Any, None
     core = store._core
     for name, arguments in calls:
         transaction = core.model.transactions.get(name)
-        with suppress(ConflictError, ArgumentError, UnsupportedError):  # refused as a whole
+        # Refused as a whole, or done or not if its reply was lost.
+        with suppress(ConflictError, ArgumentError, UnsupportedError, UncertainError):
             if transaction is not None:
                 yield from core.transact(transaction, arguments)
             else:

@@ -3,13 +3,16 @@ is on record in the end is there, all of it and nothing else."""
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 import pytest
@@ -20,6 +23,7 @@ from keyplan.engines.base import Pause
 from keyplan.errors import ConflictError, DesignMismatchError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
+from keyplan.plan.lockfile import lock_text
 from keyplan.store.bulk import apply as applying
 from tests.conformance.test_changed_designs import MORE, WRITES
 from tests.engines.harness import Harness
@@ -88,17 +92,22 @@ class Applying:
             self._port.close()
 
 
-def model_of(harness: Harness, more: str) -> Model:
+def text_of(more: str) -> str:
     text = STATES + more + WRITES + MARK
     if "Team" in more:
         text = text.replace("entities:", FOUND if "named:" in more else ENTITIES)
         text += "  found: { create: Team, rate: 0.1/s }\n"
-    return of(harness, text)
+    return text
+
+
+@cache
+def made(harness: Harness, more: str) -> tuple[Model, Design]:
+    model = of(harness, text_of(more))
+    return model, keyplan.design(model, harness.name, advise=False)
 
 
 def made_for(harness: Harness, *texts: str) -> list[tuple[Model, Design]]:
-    models = [model_of(harness, more) for more in texts]
-    return [(one, keyplan.design(one, harness.name, advise=False)) for one in models]
+    return [made(harness, more) for more in texts]
 
 
 def filled(harness: Harness, base: tuple[Model, Design], source: random.Random) -> str:
@@ -184,13 +193,13 @@ def test_stores_write_and_some_are_killed_meanwhile(
 def test_of_several_that_make_the_same_database_one_has_what_its_design_wants(
     harness: Harness, ways: tuple[str, str]
 ) -> None:
-    made = made_for(harness, *ways)
+    both = made_for(harness, *ways)
     for seed in range(ORDERS):
         source = random.Random(seed)
         url = harness.url()
-        appliers = [Applying(*one, url) for one in made]
+        appliers = [Applying(*one, url) for one in both]
         if seed % 2:
-            appliers.append(Applying(*source.choice(made), url))
+            appliers.append(Applying(*source.choice(both), url))
         while going := [one for one in appliers if not one.ended]:
             source.choice(going).step()
         done = [one for one in appliers if one.done]
@@ -236,60 +245,81 @@ def in_thread(one: tuple[Model, Design], url: str, start: threading.Barrier, end
 @pytest.mark.timeout(300)
 def test_the_same_in_processes(harness: Harness) -> None:
     """Those that apply the same design all succeed, on a new database and over rows."""
-    base, one, other = made_for(harness, "", OPEN + NEWEST, OPEN + MORE)
+    texts = ("", OPEN + NEWEST, OPEN + MORE)
+    base, one, other = made_for(harness, *texts)
     url, source = harness.url(), random.Random(1)
-    in_processes(harness, url, ["", "", ""], [0, 0, 0])
-    with keyplan.open(base[0], url, design=base[1]) as store:
-        change(store, source, make=True)
-    in_processes(harness, url, [OPEN + MORE] * 3, [0, 0, 0])
-    check(url, [other], 0)
-    codes = in_processes(harness, url, [OPEN + NEWEST, OPEN + MORE, OPEN + NEWEST], None)
-    check(url, [made for made, code in zip((one, other, one), codes, strict=True) if code == 0], 1)
+    with processes(3) as three:
+        assert at_once(three, url, [(texts[0], base)] * 3) == ["done"] * 3
+        with keyplan.open(base[0], url, design=base[1]) as store:
+            change(store, source, make=True)
+        assert at_once(three, url, [(texts[2], other)] * 3) == ["done"] * 3
+        check(url, [other], 0)
+        chosen = [(texts[1], one), (texts[2], other), (texts[1], one)]
+        said = at_once(three, url, chosen)
+        assert "done" in said
+    check(url, [one for (_, one), what in zip(chosen, said, strict=True) if what == "done"], 1)
 
 
 APPLY = """
-import sys
+import json, sys
 import keyplan
 from keyplan.engines import lease
 from keyplan.errors import ConflictError, DesignMismatchError
-from tests.engines.harness import harness_for
-from tests.faults.test_meeting_applies import model_of
+from keyplan.model.load import parse_model
+from keyplan.plan.lockfile import read_lock
+from dataclasses import replace
 
 lease.TERM, lease.GRACE = 3600.0, -3600.0
-name, url, more = sys.argv[1:]
-model = model_of(harness_for(name), more)
-design = keyplan.design(model, name, advise=False)
-sys.stdin.readline()
-try:
-    keyplan.apply(model, url, design=design, destroy=True)
-except (ConflictError, DesignMismatchError) as error:
-    print(error)
-    sys.exit(2)
+for line in sys.stdin:
+    text, targets, lock, url = json.loads(line)
+    model = replace(parse_model(text), targets=targets)
+    design = read_lock(lock, model, "the test's")
+    print("ready", flush=True)
+    sys.stdin.readline()
+    try:
+        keyplan.apply(model, url, design=design, destroy=True)
+        print("done", flush=True)
+    except (ConflictError, DesignMismatchError) as error:
+        print(error, flush=True)
 """
+Process = subprocess.Popen[str]
 
 
-def in_processes(harness: Harness, url: str, texts: Sequence[str], expected: list[int] | None) -> list[int]:
-    """Has processes apply designs, all at the same moment."""
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", APPLY, harness.name, url, more],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for more in texts
-    ]
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    said = [process.communicate(timeout=120)[0] for process in processes]
-    codes = [process.returncode for process in processes]
-    assert set(codes) <= {0, 2}, said
-    assert 0 in codes, said
-    if expected is not None:
-        assert codes == expected, said
-    return codes
+@contextmanager
+def processes(many: int) -> Iterator[list[Process]]:
+    """Some that apply what they are told to."""
+    command = [sys.executable, "-c", APPLY]
+    started = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(many)]
+    try:
+        yield started
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
+
+
+def at_once(those: Sequence[Process], url: str, chosen: Sequence[tuple[str, tuple[Model, Design]]]) -> list[str]:
+    """Has processes apply designs, all at the same moment; what each of them says."""
+    for process, (more, (model, design)) in zip(those, chosen, strict=True):
+        targets = {name: dict(said) for name, said in model.targets.items()}
+        tell(process, json.dumps([text_of(more), targets, lock_text(model, design), url]))
+    assert [hear(process) for process in those] == ["ready"] * len(those)
+    for process in those:
+        tell(process, "go")
+    return [hear(process) for process in those]
+
+
+def tell(process: Process, line: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(f"{line}\n")
+    process.stdin.flush()
+
+
+def hear(process: Process) -> str:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line, "the process has ended"
+    return line.strip()
 
 
 def check(url: str, done: Sequence[tuple[Model, Design]], seed: int, *, there: bool = True) -> tuple[Model, Design]:

@@ -65,6 +65,21 @@ writes:
   save: { upsert: User, rate: 1/day }
 """
 """Of an order that is asked for often, by a key that is hardly ever: the cheapest home is under both."""
+NAMED_AFTER = """
+keyplan: 1
+name: seats
+entities:
+  Club: { count: 100k, fields: { cid: "ulid, key", town: "string(8)" } }
+  User:
+    count: 2M
+    fields: { club: "Club, as members, max 50", no: int, rank: int, name: "string(20)" }
+    key: [club, no]
+patterns:
+  members: { find: User, where: "club = :club", order: rank desc, limit: 5, rate: 500k/s }
+writes:
+  join: { create: User, rate: 1/day }
+"""
+"""The same with creates, under keys of which a part is the generated key of another row."""
 WRITES: dict[str, Callable[[int], tuple[str, dict[str, Any]]]] = {
     "save": lambda n: ("save", {"club": n, "no": 1, "rank": 1, "name": f"a{n}"}),
     "load": lambda n: ("load", {"rows": [("User", {"club": n, "no": 1, "rank": 2, "name": f"b{n}"})]}),
@@ -175,4 +190,22 @@ def test_no_design_leaves_two_upserts_of_one_row_to_chance(harness: Harness, len
             do(store, "save", {"club": at, "no": 1, "rank": 1, "name": "a"})
             store._port = port
             assert len(list(store.members(club=at))) == 1, at
+        assert store.verify().ok
+
+
+def test_no_design_leaves_two_creates_of_one_row_to_chance(harness: Harness, lend: Lend) -> None:
+    """The key of a club is generated; those of its members are not, though they have it in them."""
+    model = replace(parse_model(NAMED_AFTER), targets=harness.targets)
+    design = keyplan.design(model, harness.name)
+    url = lend(NAMED_AFTER)
+    keyplan.apply(model, url, design=design)
+    with keyplan.open(model, url, design=design) as store, keyplan.open(model, url, design=design) as other:
+        port: Any = store._port
+        for at in range(4):
+            club = f"{at:026}"
+            hold_up(store, port, {at: partial(do, other, "join", {"club": club, "no": 1, "rank": 2, "name": "b"})})
+            with suppress(keyplan.ConflictError):
+                store.join(club=club, no=1, rank=1, name="a")
+            store._port = port
+            assert len(list(store.members(club=club))) == 1, at
         assert store.verify().ok

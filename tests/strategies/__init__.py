@@ -5,6 +5,18 @@ there. `Program.describe()` prints one as a script that runs on `reference` alon
 """
 
 from tests.strategies.models import models
-from tests.strategies.programs import Advance, Call, Operation, Program, Walk, operations, play, programs, rows
+from tests.strategies.programs import Advance, Call, Next, Operation, Program, Walk, operations, play, programs, rows
 
-__all__ = ["Advance", "Call", "Operation", "Program", "Walk", "models", "operations", "play", "programs", "rows"]
+__all__ = [
+    "Advance",
+    "Call",
+    "Next",
+    "Operation",
+    "Program",
+    "Walk",
+    "models",
+    "operations",
+    "play",
+    "programs",
+    "rows",
+]

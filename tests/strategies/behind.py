@@ -14,12 +14,14 @@ from tests.strategies.conditions import Names
 from tests.strategies.domains import chance
 from tests.strategies.models import DUMPER
 
+ENTITIES = {"bats": "Bat", "cats": "Cat", "staff": "Owl"}
 COMPUTED = ("count({role})", "sum({role}.v)", "max({role}.v)", "min({role}.v)", "max({role}.at)")
 
 
 @st.composite
-def behind_models(draw: st.DrawFn) -> str:
-    """The text of a model of rows that refer to others, for which something is computed."""
+def behind_models(draw: st.DrawFn, owned: bool = False) -> str:
+    """The text of a model of rows that refer to others, for which something is computed; `owned`: just that is asked
+    for."""
     optional = draw(st.sampled_from(["", ", optional 50%", ", max 50"]))
     cat: dict[str, Any] = {
         "count": "30M",
@@ -49,20 +51,29 @@ def behind_models(draw: st.DrawFn) -> str:
     }
     along = [role for role in bounded if any(f"({role}" in owl[name] for name in columns)]
     shown = chance(draw, 1)
+    if owned:
+        made = [owl[name] for name in columns]
+        data["patterns"] = {"read0": {"find": "Owl", "where": "o = :a"}}
+        data["patterns"] |= {f"read{number}": _owned(draw, made) for number in range(1, 4)}
+        return str(yaml.dump(data, Dumper=DUMPER, sort_keys=False, allow_unicode=True, width=120))
     data["patterns"] = {
-        f"read{number}": _shown(draw, columns, along) if shown else _pattern(draw, columns)
+        f"read{number}": _shown(draw, columns, along, [owl[name] for name in columns])
+        if shown
+        else _pattern(draw, columns)
         for number in range(1, draw(st.integers(2, 4)) + 1)
     }
     return str(yaml.dump(data, Dumper=DUMPER, sort_keys=False, allow_unicode=True, width=120))
 
 
-def _shown(draw: st.DrawFn, columns: list[str], along: list[str]) -> dict[str, Any]:
+def _shown(draw: st.DrawFn, columns: list[str], along: list[str], made: list[str]) -> dict[str, Any]:
     """Nothing is found by what is computed, but it is shown, or tested after all: so the rows behind may keep it, or
     children `along` tell it."""
     names = Names()
     children = [draw(st.sampled_from([f"{one}.v", one])) for one in along if not chance(draw, 2)]
     if chance(draw, 5):
         return {"find": "Owl", "where": f"o = :{names()}"} | ({"with": children} if children else {})
+    if chance(draw, 4):
+        return _owned(draw, made)
     entity, role = draw(st.sampled_from([("Cat", "owl"), ("Cat", "owl"), ("Cat", "owl"), ("Owl", "boss")]))
     own = draw(st.sampled_from(["w", "k"] if entity == "Cat" else ["name", "o"]))
     found: dict[str, Any] = {"find": entity, "where": f"{own} = :{names()}"}
@@ -74,6 +85,21 @@ def _shown(draw: st.DrawFn, columns: list[str], along: list[str]) -> dict[str, A
     if chance(draw, 1):
         found |= {"order": "v" if entity == "Cat" else "name desc", "page": 2}
     return found
+
+
+def _owned(draw: st.DrawFn, made: list[str]) -> dict[str, Any]:
+    """The aggregate that one of the computed columns stands for, or all of them that are of the same rows."""
+    texts = dict.fromkeys(draw(st.permutations(made)))
+    role = _role(next(iter(texts)))
+    reference = "boss" if role == "staff" else "owl"
+    same = [text.replace(f"{role}.", "").replace(role, "") for text in texts if _role(text) == role]
+    computes = {f"c{number}": text for number, text in enumerate(same[: draw(st.integers(1, 2))])}
+    return {"from": ENTITIES[role], "compute": computes, "where": f"{reference} = :{Names()()}"}
+
+
+def _role(text: str) -> str:
+    """What `sum(bats.v)` is computed of."""
+    return text.partition("(")[2].rstrip(")").partition(".")[0]
 
 
 def _pattern(draw: st.DrawFn, columns: list[str]) -> dict[str, Any]:

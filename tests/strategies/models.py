@@ -77,7 +77,7 @@ def models(draw: st.DrawFn, most_entities: int = 4, passing: bool = False) -> st
     data: dict[str, Any] = {"keyplan": 1, "name": "generated", "entities": draw(entities(most_entities, passing))}
     model = model_from(data)
     data["patterns"] = draw(patterns(model))
-    data["writes"] = draw(writes(model))
+    data["writes"] = draw(writes(model_from(data)))
     found = draw(transactions(model_from(data)))
     if found:
         data["transactions"] = found
@@ -199,7 +199,7 @@ def _add_ttl(draw: st.DrawFn, sketch: Sketch) -> None:
     if chance(draw, 5):
         sketch.fields["seen"] = ["timestamp", *draw(st.sampled_from([["optional 50%"], ["now"], []]))]
     moments = [name for name, parts in sketch.fields.items() if parts[0] == "timestamp"]
-    choices: list[str | None] = [None, None, None, None, "1h"]
+    choices: list[str | None] = [None, None, None, "1h"]
     choices += [f"30m since {name}" for name in moments]
     sketch.ttl = draw(st.sampled_from(choices))
 

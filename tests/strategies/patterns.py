@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from keyplan.model.entity import Entity
+from keyplan.model.entity import Column, Entity
 from keyplan.model.model import Model
 from keyplan.model.pattern import Path
 from tests.strategies.conditions import TEXTS, Names, Reach, by_columns, can_ask, condition, conditions, reaches
@@ -182,6 +182,10 @@ def _first(draw: st.DrawFn, model: Model, target: Entity) -> dict[str, Any]:
 
 
 def _aggregate(draw: st.DrawFn, model: Model, entity: Entity, names: Names) -> dict[str, Any]:
+    owners = [(one, column) for one in model.entities.values() for column in one.columns.values() if column.computed]
+    if owners and chance(draw, 2):
+        owner, column = draw(st.sampled_from(owners))
+        return owned(draw, owner, column, names)
     own = reaches(model, entity.name, deep=draw(st.sampled_from([0, 0, 1])))
     numbers = [reach for reach in own if reach.column.type.kind in NUMERIC]
     ordered = [reach for reach in own if reach.column.type.kind not in UNORDERED]
@@ -213,6 +217,18 @@ def _aggregate(draw: st.DrawFn, model: Model, entity: Entity, names: Names) -> d
             if draw(st.booleans()):
                 found["limit"] = draw(st.integers(1, 3))
     return found
+
+
+def owned(draw: st.DrawFn, owner: Entity, column: Column, names: Names) -> dict[str, Any]:
+    """The very aggregate that a computed column stands for, by itself or together with how many rows there are."""
+    made = column.computed
+    assert made is not None
+    role = owner.roles[made.role]
+    found: dict[str, Any] = {made.how: f"{role.entity}.{made.column}" if made.column else role.entity}
+    if chance(draw, 1):
+        found = {"from": role.entity, "compute": {"c0": f"{made.how}({made.column or ''})"}}
+        found["compute"] |= {"c1": "count()"} if chance(draw, 1) else {}
+    return found | {"where": " and ".join(by_columns(role.columns, names))}
 
 
 def _group(draw: st.DrawFn, reach: Reach) -> str:

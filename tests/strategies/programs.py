@@ -6,7 +6,7 @@ While a program is drawn, `reference` runs it, so that later arguments can be ta
 from __future__ import annotations
 
 import pprint
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -52,6 +52,11 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Next(Call):
+    """The page after the last one that the same call gave, whatever has been written since; else the first one."""
+
+
+@dataclass(frozen=True)
 class Walk:
     """A paged pattern called until its pages end."""
 
@@ -67,6 +72,11 @@ class Advance:
 
 
 Operation = Call | Walk | Advance
+
+
+def few_or_many(most: int) -> list[int]:
+    """How many there may be: not just a few, because few rows are found by nothing, and few calls meet nothing."""
+    return [most // 2, most * 3 // 4, most]
 
 
 @lru_cache(maxsize=8)
@@ -95,7 +105,7 @@ class Program:
             "from uuid import UUID",
             "",
             "from keyplan.model.load import parse_model",
-            "from tests.strategies.programs import Advance, Call, Program, Walk, on_reference",
+            "from tests.strategies.programs import Advance, Call, Next, Program, Walk, on_reference",
             "",
             f'MODEL = """\\\n{_escaped(self.model_text)}"""',
             f"ROWS = {pprint.pformat(list(self.rows), width=118, sort_dicts=False)}",
@@ -131,6 +141,7 @@ def play(
     """
     load(program.rows)
     outcomes: list[Outcome] = []
+    cursors: dict[str, Any] = {}
     for operation in program.operations:
         if isinstance(operation, Advance):
             clock.advance(operation.seconds)
@@ -138,7 +149,11 @@ def play(
             continue
         try:
             if isinstance(operation, Call):
-                found = call(operation.name, operation.arguments, None)
+                same = f"{operation.name} {operation.arguments!r}"
+                found = call(
+                    operation.name, operation.arguments, cursors.get(same) if type(operation) is Next else None
+                )
+                cursors[same] = getattr(found, "cursor", None)
             else:
                 found = _walk(operation, call)
         except DOCUMENTED as error:
@@ -178,8 +193,7 @@ def rows(draw: st.DrawFn, model: Model, most: int = 14, passing: bool = False) -
     """Rows that load without a conflict, those of referenced entities mostly first."""
     database = Scene(model, Clock(), passing=passing)
     kept: list[tuple[str, dict[str, Any]]] = []
-    least = min(most, 6 if passing else 0)  # so that rows meet others that have expired
-    for _ in range(draw(st.integers(least, most))):
+    for _ in range(draw(st.sampled_from(few_or_many(most)))):
         name = draw(st.sampled_from(list(model.entities)))
         arguments = keep_promises(database, name, draw(row_arguments(database, name)))
         try:
@@ -204,9 +218,16 @@ def operations(
     database.load(loaded)
     paged = {pattern.name for pattern in model.patterns.values() if pattern.kind == "find" and pattern.page is not None}
     reads, changes = list(model.patterns), [*model.writes, *model.transactions]
+    changes += [name for name in changes if name not in model.writes or model.writes[name].kind != "create"]
+    kinds = ["read", "write", "read", "write", "write", "read", "write", "advance"]
+    kinds += ["advance"] if any(entity.ttl is not None for entity in model.entities.values()) else []
     found: list[Operation] = []
-    for _ in range(draw(st.integers(1, most))):
-        kind = draw(st.sampled_from(["read", "write", "read", "write", "read", "write", "read", "advance"]))
+    paging: list[Next] = []
+    for _ in range(draw(st.sampled_from(few_or_many(most)))):
+        kind = draw(st.sampled_from(kinds))
+        if kind == "read" and paging and draw(st.booleans()):
+            found.append(draw(st.sampled_from(paging)))
+            continue
         if kind == "advance":
             step = Advance(draw(st.sampled_from([1, 1800, 3600, 86_400, 2_700_000])))
             clock.advance(step.seconds)
@@ -215,13 +236,23 @@ def operations(
         name = draw(st.sampled_from(reads if kind == "read" else changes))
         arguments = draw(call_arguments(database, name))
         # the first page of a set of rows can be any; only all pages together can be compared
-        if name in paged and (not model.patterns[name].order or draw(st.booleans())):
+        if name in paged and (not model.patterns[name].order or chance(draw, 3)):
             found.append(Walk(name, arguments))
             continue
         found.append(Call(name, arguments))
-        if kind == "write":
-            with suppress(*DOCUMENTED):
-                database.call(name, **arguments)
+        with suppress(*DOCUMENTED):
+            answer = database.call(name, **arguments)
+            if getattr(answer, "cursor", None) is not None:
+                paging.append(Next(name, arguments))
+    return found + _last_reads(draw, database, paged)
+
+
+def _last_reads(draw: st.DrawFn, database: Scene, paged: Set[str]) -> list[Operation]:
+    """Each pattern once more, so that what the last writes have done is seen."""
+    found: list[Operation] = []
+    for name in database.model.patterns:
+        arguments = draw(call_arguments(database, name))
+        found.append(Walk(name, arguments) if name in paged else Call(name, arguments))
     return found
 
 
@@ -241,9 +272,9 @@ def programs(
 
 
 @st.composite
-def behind_programs(draw: st.DrawFn) -> Program:
-    """A model about what is computed behind references, with rows and operations."""
-    text = draw(behind_models())
+def behind_programs(draw: st.DrawFn, owned: bool = False) -> Program:
+    """A model about what is computed behind references, or is asked for by them, with rows and operations."""
+    text = draw(behind_models(owned))
     loaded = draw(rows(_parsed(text)))
     return Program(text, loaded, draw(operations(_parsed(text), loaded)))
 

@@ -58,6 +58,7 @@ def _write(draw: st.DrawFn, model: Model, entity: Entity, kind: str) -> dict[str
         for column in entity.columns.values()
         if not column.immutable and not column.hidden and column.field not in keyed
     ]
+    free += [column for column in free if column.name in _sought(model, entity)]
     if kind == "update rows":
         unbound = [column for column in free if not any(column.name in columns for columns in entity.unique)]
         where = conditions(draw, stored, 2, names)
@@ -80,6 +81,14 @@ def _write(draw: st.DrawFn, model: Model, entity: Entity, kind: str) -> dict[str
         fields = list(dict.fromkeys(reach.column.field for reach in stored))
         found["return"] = draw(st.lists(st.sampled_from(fields), min_size=1, max_size=3, unique=True))
     return found
+
+
+def _sought(model: Model, entity: Entity) -> set[str]:
+    """The own columns by which patterns find and order rows: those that, when they change, move rows in views."""
+    of_entity = [pattern for pattern in model.patterns.values() if pattern.entity == entity.name]
+    paths = [condition.path for pattern in of_entity for condition in pattern.where]
+    paths += [term.path for pattern in of_entity for term in pattern.order]
+    return {path.column for path in paths if not path.roles}
 
 
 def _changes(
@@ -154,7 +163,7 @@ def _adds(draw: st.DrawFn, column: Column, names: Names) -> dict[str, Any]:
 def transactions(draw: st.DrawFn, model: Model) -> dict[str, Any]:
     """The `transactions` section, of at most one."""
     names = [write.name for write in model.writes.values() if write.by_key]
-    if not chance(draw, 2):
+    if not chance(draw, 1):
         return {}
     picked = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
     return {"together": [name + draw(st.sampled_from(["", " x2 max 3"])) for name in picked]}

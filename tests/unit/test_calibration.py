@@ -104,6 +104,23 @@ def test_engines_that_are_not_there_are_refused(engine: str) -> None:
     assert str(caught.value) == "targets: there is no engine 'mongdb'; did you mean 'mongodb'?"
 
 
+def test_what_is_wrong_in_a_file_has_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "some.yaml"
+    file.write_text(
+        "keyplan: 1\nentities: { A: { count: 5, fields: { id: 'int, key' } } }\n"
+        "targets:\n  mongdb: {}\n  sqlite:\n    coeficients: 1\n    coefficients:\n      seek: fast\n      sek: 1\n"
+    )
+    with pytest.raises(ArgumentError) as caught:
+        keyplan.design(keyplan.load_model(file), "sqlite")
+    lines = [line.removeprefix(f"{file}:").partition(";")[0] for line in str(caught.value).splitlines()]
+    assert lines == [
+        "4: targets: there is no engine 'mongdb'",
+        "6: targets.sqlite: there is no 'coeficients'",
+        "8: targets.sqlite.coefficients.seek: 'fast' is not a number such as 1.1",
+        "9: targets.sqlite.coefficients: there is no 'sek'",
+    ]
+
+
 def test_coefficients_may_be_given_in_part() -> None:
     model = Model("m", {}, targets={"some": {"prices": {"seek": "0.5"}}})
     assert Prices(**given(model, "some", "prices", Prices)) == Prices(4.0, 0.5)

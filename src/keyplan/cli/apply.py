@@ -24,7 +24,7 @@ def command(model_file: str, url: str, yes: bool, destroy: bool, no_wait: bool) 
     Example:
       keyplan apply shop.yaml sqlite:shop.db --yes
     """
-    model = read_model(model_file)
+    model = read_model(model_file, url=url)
     with working(f"applying {model.name}") as say:
         steps = keyplan.apply(model, url, dry=not yes, destroy=destroy, wait=not no_wait, progress=say)
     for step in steps:

@@ -26,7 +26,7 @@ def command(model_file: str, engine: str, form: str, save: bool, keep: bool) -> 
     """
     from keyplan.cli.output import as_json, design_text, difference_text
 
-    model = read_model(model_file, warn=False)
+    model = read_model(model_file, warn=False, engine=engine)
     try:
         locked = keyplan.load_lock(model, engine, stale=True)
     except keyplan.DesignError:

@@ -24,7 +24,7 @@ def command(model_file: str, engine: str, form: str, out: str | None) -> None:
     Example:
       keyplan emit shop.yaml --engine sqlite --to sql
     """
-    model = read_model(model_file)
+    model = read_model(model_file, engine=engine)
     files = keyplan.emit(model, settled(model, engine), form)
     if out == "-" and len(files) > 1:
         raise click.UsageError(f"'--out -' is for one file, and there are {len(files)}; name a folder, or leave it out")

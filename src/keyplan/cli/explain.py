@@ -30,7 +30,7 @@ def command(model_file: str, name: str | None, engine: str, form: str, svg: str 
     """
     from keyplan.cli.output import as_json, explanation_text
 
-    model = read_model(model_file)
+    model = read_model(model_file, engine=engine)
     if svg is not None and name is not None:
         raise click.UsageError("a picture shows the whole design; leave out NAME or --svg")
     design = settled(model, engine)

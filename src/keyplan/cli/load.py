@@ -48,7 +48,7 @@ def command(
     """
     if generate == (file is not None):
         raise click.UsageError("give a file of rows, or --generate, and not both")
-    model = read_model(model_file)
+    model = read_model(model_file, url=url)
     safe = done
 
     def report(count: int) -> None:

@@ -98,6 +98,9 @@ class Commands(click.Group):
         except Exception as error:
             if "--debug" in arguments:
                 raise
+            if isinstance(error.__cause__, KeyboardInterrupt):
+                # It came while a class was being made, of which Python makes an error of its own.
+                error = click.ClickException(INTERRUPTED)
             _complain(_lines(error))
             code = 2
         sys.exit(code if isinstance(code, int) else 0)

@@ -28,12 +28,33 @@ format_option = click.option(
 yes_option = click.option("--yes", is_flag=True, help="Do it; without it, only say what would be done.")
 
 
-def read_model(name: str, *, warn: bool = True) -> keyplan.Model:
-    """The model in a file, or on stdin for `-`; its warnings go to stderr, unless the output has them."""
-    model = keyplan.parse_model(sys.stdin.buffer.read(), file="stdin") if name == "-" else keyplan.load_model(name)
+def read_model(name: str, *, warn: bool = True, engine: str | None = None, url: str | None = None) -> keyplan.Model:
+    """The model in a file, or on stdin for `-`; its warnings go to stderr, unless the output has them.
+
+    An `engine` or `url` that there is none for is told together with what is wrong with the model.
+    """
+    try:
+        model = keyplan.parse_model(sys.stdin.buffer.read(), file="stdin") if name == "-" else keyplan.load_model(name)
+    except keyplan.ModelError as error:
+        unknown = _unknown_engine(engine, url)
+        if unknown:
+            raise keyplan.KeyplanError(f"{error}\n{unknown}") from None
+        raise
     for warning in model.warnings if warn else ():
         click.echo(f"{model.file}: {warning}", err=True)
     return model
+
+
+def _unknown_engine(engine: str | None, url: str | None) -> str:
+    """What is wrong with the name of an engine, or with the URL of a server, if anything is."""
+    if engine is not None and engine not in keyplan.engine_names():
+        return keyplan.errors.no_engine(engine, keyplan.engine_names())
+    if url is not None:
+        try:
+            keyplan.engine_of(url)
+        except keyplan.UnknownEngineError as error:
+            return str(error)
+    return ""
 
 
 def settled(model: keyplan.Model, engine: str) -> keyplan.Design:

@@ -117,6 +117,12 @@ def _amount(value: float, noun: str) -> str:
     return f"{shown} {noun if shown == '1' else noun + 's'}"
 
 
+def _of_unit(value: float, units: str) -> str:
+    """`1 read unit`, `0.5 read units`: engines name their units in the plural."""
+    shown = number(value)
+    return f"{shown} {units.removesuffix('s') if shown == '1' else units}"
+
+
 def _whole(value: int, noun: str) -> str:
     """The same, to the last digit."""
     return f"{value} {noun if value == 1 else noun + 's'}"
@@ -200,13 +206,14 @@ def _steps(steps: Sequence[Document]) -> list[str]:
     """A line per step, in the words of the document; the same step for several fields is said once."""
     told: dict[str, list[str]] = {}
     for step in steps:
-        if step["op"] == "aggregate" and step.get("for"):
+        if step["op"] == "aggregate" and (step.get("for") or step.get("if_gone")):
             continue  # a computed field says so by itself
         said = f"{step['op'].replace('_', ' ')} {step.get('on') or ''}".strip()
         where = " and ".join(step.get("where") or ())
         by = ", ".join(step.get("by") or ())
         line = said + (f": {where}" if where else "") + (f" by {by}" if by else "")
         note = f" beyond {step['beyond']}" if step.get("beyond") else " if gone" if step.get("if_gone") else ""
+        line += ", if it is gone" if step.get("if_gone") and not step.get("for") else ""
         told.setdefault(line, []).extend([f"{step['for']}{note}"] if step.get("for") else [])
     return [f"{line}, for {', '.join(fields)}" if fields else line for line, fields in told.items()]
 
@@ -239,11 +246,33 @@ def _writes(document: Document) -> list[str]:
 
 def _findings(document: Document) -> list[str]:
     lines = []
-    for finding in document["findings"]:
+    for finding in _outgrown_together(document["findings"]):
         fix = f"; {finding['fix']}" if finding.get("fix") else ""
         text = f"{finding['severity']}: {finding['path']}: {finding['message']}{fix}"
         lines += wrap(text, width(), subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     return lines
+
+
+def _outgrown_together(findings: Sequence[Document]) -> list[Document]:
+    """The findings, with all counts that creates outgrow within the same time, and for the same reason, as one."""
+    alike: dict[str, list[Document]] = {}
+    for finding in findings:
+        if finding.get("evidence", {}).keys() == {"count", "created"}:
+            alike.setdefault(finding["fix"], []).append(finding)
+    found: list[Document] = []
+    for finding in findings:
+        some = alike.get(finding.get("fix") or "", [finding])
+        if len(some) < 2 or finding not in some:
+            found.append(finding)
+        elif finding is some[0]:
+            span = finding["message"].rpartition(" within ")[2]
+            each = ", ".join(
+                f"{one['path'].rpartition('.')[2]} (count {format_about(one['evidence']['count'])}, "
+                f"{format_about(one['evidence']['created'])} made)"
+                for one in some
+            )
+            found.append({**finding, "path": "entities", "message": f"creates outgrow counts within {span}: {each}"})
+    return found
 
 
 def difference_text(found: Document) -> str:
@@ -295,7 +324,7 @@ def _call(found: Document) -> list[str]:
         f"{_amount(found['requests'], 'request')} in {_amount(found['round_trips'], 'round trip')}",
         _amount(found["rows"], "row"),
         *([format_bytes(found["bytes"])] if found["bytes"] else []),
-        *(f"{number(amount)} {name}" for name, amount in found["units"].items()),
+        *(_of_unit(amount, name) for name, amount in found["units"].items()),
         *_latency(found),
     ]
     cost = f"{_price(found['total'], unit)} at {format_rate(found['rate'])}, {_each(found['cost'], unit)}"
@@ -351,7 +380,7 @@ def _said(step: Document) -> str:
     if step["op"] == "write":
         counts = [_amount(step[f"{what}s"], what) for what in ("put", "delete") if step[f"{what}s"]]
         return f"write {step['on']}: {', '.join(counts) or 'nothing'}"
-    (text,) = _steps([{**step, "for": None}])
+    (text,) = _steps([{**step, "for": None, "if_gone": False}])
     notes = [
         f"for {step['for']}" if step.get("for") else "",
         step.get("why") or "",

@@ -44,7 +44,7 @@ def command(
       keyplan run shop.yaml sqlite:shop.db orders_of_user user_id=… --consistency strong --explain
       keyplan run shop.yaml sqlite:shop.db place_order user=… total=9.90 items=@items.json
     """
-    model = read_model(model_file)
+    model = read_model(model_file, url=url)
     texts, documents = _split(arguments)
     values = keyplan.arguments_from_text(model, name, texts, documents)
     if "explain" in values:
@@ -60,7 +60,7 @@ def command(
         values["cursor"] = cursor
     if consistency is not None:
         values["consistency"] = consistency
-    with keyplan.open(model, url, create=False) as store, working(f"running {name}"):
+    with working(f"running {name}"), keyplan.open(model, url, create=False) as store:
         call = getattr(store, name)
         done = None
         if explain:

@@ -32,7 +32,7 @@ def command(model_file: str, url: str, repair: bool, yes: bool, form: str) -> in
       keyplan verify shop.yaml sqlite:shop.db
       keyplan verify shop.yaml sqlite:shop.db --repair --yes
     """
-    model = read_model(model_file)
+    model = read_model(model_file, url=url)
     with working(f"verifying {model.name}") as say, keyplan.open(model, url, create=False) as store:
         found = store.verify(repair=repair and yes, progress=lambda rows: say(f"{rows:,} rows"))
     if form == "json":

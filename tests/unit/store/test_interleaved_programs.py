@@ -18,7 +18,7 @@ WRITERS = 3
 @pytest.mark.thorough
 @pytest.mark.parametrize("extras", list(EVERYTHING))
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
-@given(program=programs(most_operations=24), seed=st.integers(0, 10**6), kills=st.sampled_from([0.0, 0.0, 0.01]))
+@given(program=programs(most_operations=14), seed=st.integers(0, 10**6), kills=st.sampled_from([0.0, 0.0, 0.01]))
 def test_every_view_ends_true(extras: str, program: Program, seed: int, kills: float) -> None:
     """Everybody does all of the writes, but begins with another one. What is cut off, `verify` finishes."""
     writes = {*program.model.writes, *program.model.transactions}
