@@ -380,7 +380,10 @@ def _premiums(problem: Problem, has: dict[str, Table], sizes: Sizes) -> Table:
                     with_another = numpy.maximum(with_another, has[other] * both)
             apart = 1.0 - calls.together
             share = numpy.ones(many) if calls.several_rows else calls.together + apart * with_another / first
-            paid = [part for part in problem.upkeep[write, view] if part.entries and not part.carries]
+            # Rows that are only checked, once for all that copy them, are priced by a root of their own, as part of a
+            # transaction.
+            some = problem.upkeep[write, view]
+            paid = [part for part in some if part.entries and part.cost.cost and not part.carries]
             premium = sum(problem.costs.premium(part.work, part.cost).cost for part in paid)
             premium = premium + sizes.premium_more(view, paid)
             total += has[view] * share * premium * rate * problem.costs.per_second
