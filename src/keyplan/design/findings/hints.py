@@ -187,7 +187,8 @@ def _of_large_writes(built: Built, solution: Solution, design: Design, now: floa
     if not large:
         return
     loose = problem.under(built.couplings)
-    relaxed = solve(loose, below=now * (1 - WORTH))
+    # Whether it is the cheapest of all does not matter: it would be there for that price.
+    relaxed = solve(loose, below=now * (1 - WORTH), proven=False)
     if relaxed is None:
         return
     value = relaxed.value - carried(loose, set(relaxed.chosen))

@@ -37,12 +37,12 @@ UNUSED = 1e-7
 
 
 def minimize(
-    linear: Linear, views: int, scale: float, node_limit: int, below: float = INF
+    linear: Linear, views: int, scale: float, node_limit: int, below: float = INF, *, proven: bool = True
 ) -> tuple[list[float], float] | None:
     """The values of all variables and the proven bound, times the scale; None if no choice meets all rows, or none can
     cost less than `below`, times the scale.
 
-    The first variables are the views, that many.
+    The first variables are the views, that many. Where nothing has to be `proven`, a good choice will do.
     """
     import highspy
     import numpy
@@ -71,6 +71,8 @@ def minimize(
         # What is a whole number or nothing costs so much more; a share of the calls that are transactions may not.
         too_dear = ~used & numpy.array(linear.whole) & (numpy.array(relaxed.col_dual) > value - least + TOLERANCE)
         upper = numpy.where(too_dear, 0.0, upper)
+        if not proven:
+            return list(found.col_value), least
     highs.setOptionValue("presolve", "off")
     highs.changeColsIntegrality(len(every), every, numpy.full(len(every), kinds[0]))
     highs.setBasis(basis)

@@ -39,18 +39,20 @@ class Solution:
         return (self.value - self.bound) / abs(self.value)
 
 
-def solve(problem: Problem, node_limit: int = NODE_LIMIT, below: float = INF) -> Solution | None:
-    """The cheapest choice of views; None if no choice serves everything, or if none can cost less than `below`, where
-    that is found far sooner.
+def solve(
+    problem: Problem, node_limit: int = NODE_LIMIT, below: float = INF, *, proven: bool = True
+) -> Solution | None:
+    """The cheapest choice of views, or a good one where nothing has to be `proven`; None if no choice serves
+    everything, or if none can cost less than `below`, where that is found far sooner.
 
     Limits on what patterns read together seldom matter: what is cheapest without them is so with them, if it is within
     them at the same cost.
     """
     if problem.crowds.places:
-        found = _solve(problem.crowded_by(NO_CROWDS), node_limit, below)
+        found = _solve(problem.crowded_by(NO_CROWDS), node_limit, below, proven)
         if found is None or evaluate(problem, set(found.chosen)).cost <= found.value * (1 + SAME):
             return found
-    return _solve(problem, node_limit, below)
+    return _solve(problem, node_limit, below, proven)
 
 
 def least_crowded(problem: Problem) -> Problem | None:
@@ -70,10 +72,10 @@ def least_crowded(problem: Problem) -> Problem | None:
     return problem.crowded_by(replace(problem.crowds, places=places))
 
 
-def _solve(problem: Problem, node_limit: int, below: float) -> Solution | None:
+def _solve(problem: Problem, node_limit: int, below: float, proven: bool) -> Solution | None:
     linear = build(problem, replaceable(problem))
     scale = _scale(problem, linear)
-    answer = minimize(linear, len(problem.views), scale, node_limit, below * scale)
+    answer = minimize(linear, len(problem.views), scale, node_limit, below * scale, proven=proven)
     if answer is None:
         return None
     values, bound = answer
