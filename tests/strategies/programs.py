@@ -205,6 +205,21 @@ def rows(draw: st.DrawFn, model: Model, most: int = 14, passing: bool = False) -
 
 
 @st.composite
+def other_versions(
+    draw: st.DrawFn, model: Model, loaded: Sequence[tuple[str, Mapping[str, Any]]], most: int = 4
+) -> list[tuple[str, dict[str, Any]]]:
+    """Some of the rows under the same keys with other values: a load that gives rows twice keeps the later ones."""
+    database = Scene(model, Clock())
+    database.load(loaded)
+    found = []
+    for name, fields in draw(st.lists(st.sampled_from(loaded), max_size=most)) if loaded else ():
+        about = model.entities[name]
+        key = {about.columns[column].field for column in about.key}
+        found.append((name, {**draw(row_arguments(database, name)), **{one: fields[one] for one in key}}))
+    return found
+
+
+@st.composite
 def operations(
     draw: st.DrawFn,
     model: Model,

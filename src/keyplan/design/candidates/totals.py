@@ -1,6 +1,7 @@
 """Measures that an engine keeps with the values of a packed view: the count of an hour's readings beside the readings.
 
-Such a view of *totals* has a group per value, under the partition of the packed view that it is kept with.
+Such a view of *totals* has a group per value, under the partition of the packed view that it is kept with. It tells
+what all rows of a group come to, so it is kept with packed views that have all of them.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from keyplan.design.candidates.counters import measures_of
 from keyplan.design.candidates.measure import match_measures
 from keyplan.design.candidates.windows import windowed
 from keyplan.design.needs.need import Need
+from keyplan.design.needs.presence import may_be_missing
 from keyplan.design.statistics.buckets import bucket_of
 from keyplan.design.statistics.derived import Statistics
 from keyplan.engines.base import Kind
 from keyplan.model.entity import EXPIRES
-from keyplan.model.model import Model
+from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Path, Term, term_paths
 from keyplan.plan.view import FIRST_EXPIRES, VERSION, Measure, View
 
@@ -24,7 +26,7 @@ def totals_over(
     model: Model, statistics: Statistics, kinds: Mapping[str, Kind], packed: View, needs: Iterable[Need]
 ) -> Iterator[View]:
     """The totals of a packed view that answer aggregates: what each of them asks for, and all of it."""
-    if not packed.packed or packed.where or any(part.ways > 1 for part in packed.partition):
+    if not _has_all(model, packed):
         return
     for kind in kinds.values():
         if not kind.totals:
@@ -39,6 +41,16 @@ def totals_over(
         every = {measure.name: measure for measures in asked for measure in measures}
         for measures in dict.fromkeys((*asked, tuple(every.values()))) if asked else ():
             yield View("", packed.entity, kind.name, (), packed.partition, (), measures=measures)
+
+
+def _has_all(model: Model, packed: View) -> bool:
+    """Whether the values of a packed view have every row that has what their partition is of, so that they speak for
+    all of them: one that lacks another part of the key has no entry."""
+    if not packed.packed or packed.where or any(part.ways > 1 for part in packed.partition):
+        return False
+    there = {part.path for part in packed.partition}
+    others = (path_of(part.path, model, packed.entity) for part in packed.sort if part.path not in there)
+    return not any(may_be_missing(model, packed.entity, path) for path in others)
 
 
 def _measures(model: Model, need: Need) -> tuple[Measure, ...]:
@@ -73,11 +85,12 @@ def _answers(model: Model, statistics: Statistics, kind: Kind, view: View, need:
 
 
 def kept_with(model: Model, totals: View, views: Iterable[View]) -> list[str]:
-    """The packed views that totals can be kept with: those with its key as their partition that hold what it is of."""
+    """The packed views that totals can be kept with: those of all rows, with its key as their partition, that hold what
+    it is of."""
     paths = {str(path) for measure in totals.measures for path in term_paths(measure.term)}
     return [
         view.name
         for view in views
-        if view.packed and view.entity == totals.entity and view.partition == totals.sort and not view.where
+        if view.entity == totals.entity and view.partition == totals.sort and _has_all(model, view)
         if paths <= set(view.holds)
     ]
