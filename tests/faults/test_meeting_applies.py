@@ -38,6 +38,8 @@ OTHER_TEAM = TEAM.replace("team:", "named:").replace("tid = :tid", "name = :name
 ENTITIES = 'entities:\n  Team: { count: 1M, fields: { tid: "int, key", name: "string(8), unique" } }'
 FOUND = 'entities:\n  Team: { count: 1M, fields: { tid: "int, key", name: "string(8), distinct 1000" } }'
 ROWS = 6
+ALL = 10_000
+"""More requests than an `apply` sends here."""
 WAYS = [
     (OPEN + NEWEST, SHUT),
     (OPEN + MORE, MORE),
@@ -64,10 +66,18 @@ class Applying:
         self._left: list[Any] = []
         self._replies: list[Any] = []
         self.ended = self.done = self.killed = False
+        self.sent = 0
         self._go_on(None)
+
+    def steps(self, many: int) -> None:
+        """Sends some more of its requests, or those that it has."""
+        for _ in range(many):
+            if not self.ended:
+                self.step()
 
     def step(self) -> None:
         """Sends one more of its requests."""
+        self.sent += 1
         if self._left:
             self._replies += self._port.send([self._left.pop(0)])
         if not self._left:
@@ -147,6 +157,31 @@ def test_views_are_those_of_the_design_that_is_recorded(harness: Harness, ways: 
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize(("before", "after"), WAYS)
+def test_one_that_falls_behind_takes_nothing_from_another_of_the_same_design(
+    harness: Harness, before: str, after: str
+) -> None:
+    """It stands still somewhere until the other is about to record the design, does a little more, and is too late."""
+    base, wanted = made_for(harness, before, after)
+    alone = Applying(*wanted, filled(harness, base, random.Random(0)))
+    alone.steps(ALL)
+    most = alone.sent
+    for still in range(1, most):
+        for more in (1, 2, 3):
+            source = random.Random(still)
+            url = filled(harness, base, source)
+            late, soon = Applying(*wanted, url), Applying(*wanted, url)
+            soon.steps(source.randrange(most // 2))
+            late.steps(still)
+            soon.steps(most - soon.sent - 1)
+            late.steps(more)
+            soon.steps(ALL)
+            late.steps(ALL)
+            assert (soon.done, late.done) == (True, True), (still, more)
+            check(url, [wanted], still)
+
+
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("ways", WAYS)
 def test_stores_write_and_some_are_killed_meanwhile(
     harness: Harness, ways: tuple[str, str], monkeypatch: pytest.MonkeyPatch
@@ -162,19 +197,21 @@ def test_stores_write_and_some_are_killed_meanwhile(
         url = filled(harness, base, source)
         chosen = [source.choice([*others, base]) for _ in range(source.randrange(2, 5))]
         hurry = source.random() ** 2  # now and then, all of them begin at the same time
+        stays = source.choice([0.0, 0.5, 0.9])  # and those that stand still do so for long
         with keyplan.open(base[0], url, design=base[1]) as old:
             appliers: list[Applying] = []
             ended: list[Applying] = []
             while chosen or appliers:
                 if chosen and (not appliers or source.random() < hurry):
-                    appliers.append(Applying(*chosen.pop(), url))
+                    appliers.append(one := Applying(*chosen.pop(), url))
                 if source.random() < 0.3:
                     try:
                         old.mark(sid=source.randrange(ROWS), **values(source))
                         written += 1
                     except (DesignMismatchError, ConflictError):
                         stopped += 1
-                one = source.choice(appliers)
+                if one.ended or source.random() >= stays:
+                    one = source.choice(appliers)
                 one.kill() if source.random() < 0.01 else one.step()
                 ended += [one for one in appliers if one.ended]
                 appliers = [one for one in appliers if not one.ended]
