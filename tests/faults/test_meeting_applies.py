@@ -37,6 +37,7 @@ TEAM = """
 OTHER_TEAM = TEAM.replace("team:", "named:").replace("tid = :tid", "name = :name").replace(" rate", " limit: 5, rate")
 ENTITIES = 'entities:\n  Team: { count: 1M, fields: { tid: "int, key", name: "string(8), unique" } }'
 FOUND = 'entities:\n  Team: { count: 1M, fields: { tid: "int, key", name: "string(8), distinct 1000" } }'
+SUMS = MORE.replace("low: min(points), high: max(points)", "all: sum(points)")
 ROWS = 6
 ALL = 10_000
 """More requests than an `apply` sends here."""
@@ -157,21 +158,32 @@ def test_views_are_those_of_the_design_that_is_recorded(harness: Harness, ways: 
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("before", "after"), WAYS)
+@pytest.mark.parametrize(
+    ("before", "after", "begun"), [*((*ways, False) for ways in WAYS), (*WAYS[0], True), (MORE, SUMS, True)]
+)
 def test_one_that_falls_behind_takes_nothing_from_another_of_the_same_design(
-    harness: Harness, before: str, after: str
+    harness: Harness, before: str, after: str, begun: bool
 ) -> None:
-    """It stands still somewhere until the other is about to record the design, does a little more, and is too late."""
-    base, wanted = made_for(harness, before, after)
-    alone = Applying(*wanted, filled(harness, base, random.Random(0)))
-    alone.steps(ALL)
-    most = alone.sent
+    """It stands still somewhere until the other is about to record the design, does a little more, and is too late.
+    `begun`: the design before is not on record, but somebody was about to do that."""
+    base, others, wanted = made_for(harness, "", before, after)
+
+    def made_ready(source: random.Random) -> str:
+        if not begun:
+            return filled(harness, others, source)
+        url = filled(harness, base, source)
+        cut_off = Applying(*others, url)
+        cut_off.steps(least)
+        cut_off.kill()
+        return url
+
+    least = count(others, filled(harness, base, random.Random(0))) - 1
+    most = count(wanted, made_ready(random.Random(0)))
     for still in range(1, most):
-        for more in (1, 2, 3):
-            source = random.Random(still)
-            url = filled(harness, base, source)
+        for more in (1, 2):
+            url = made_ready(random.Random(still))
             late, soon = Applying(*wanted, url), Applying(*wanted, url)
-            soon.steps(source.randrange(most // 2))
+            soon.steps(most // 3)  # it has said that it is at work, and changed nothing
             late.steps(still)
             soon.steps(most - soon.sent - 1)
             late.steps(more)
@@ -179,6 +191,31 @@ def test_one_that_falls_behind_takes_nothing_from_another_of_the_same_design(
             late.steps(ALL)
             assert (soon.done, late.done) == (True, True), (still, more)
             check(url, [wanted], still)
+
+
+def test_what_was_begun_for_another_design_goes_as_it_is_told(harness: Harness) -> None:
+    base, begun, wanted = made_for(harness, "", MORE, SUMS)
+    most = count(begun, filled(harness, base, random.Random(0)))
+    for rounds in range(1, most):
+        url = filled(harness, base, random.Random(0))
+        cut_off = Applying(*begun, url)
+        cut_off.steps(rounds)
+        cut_off.kill()
+        done: list[str] = []
+        steps = keyplan.apply(wanted[0], url, design=wanted[1], progress=done.append)
+        assert [one for one in done if one in steps] == steps, rounds
+        check(url, [wanted], rounds)
+
+
+def count(wanted: tuple[Model, Design], url: str) -> int:
+    """The requests of one that applies a design alone, until that is on record."""
+    alone = Applying(*wanted, url)
+    while not is_recorded(*wanted, url):
+        alone.step()
+    many = alone.sent
+    alone.steps(ALL)
+    assert alone.done
+    return many
 
 
 @pytest.mark.timeout(600)

@@ -129,10 +129,10 @@ class _Applying:
             return (yield from self.run(claimed))
         except ConflictError:
             there = yield from self.engine.inspect(self.model, self.design)
-            if now.changes[-1].is_behind(there):
-                return (yield from self.run(None))
             if there.unfinished or not is_same(there, self.lock or lock_text(self.model, self.design)):
-                raise
+                if not now.changes[-1].is_behind(there):
+                    raise
+                return (yield from self.run(None))
             # Somebody else has applied the same design meanwhile.
         return found
 
