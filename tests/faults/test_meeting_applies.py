@@ -38,6 +38,8 @@ OTHER_TEAM = TEAM.replace("team:", "named:").replace("tid = :tid", "name = :name
 ENTITIES = 'entities:\n  Team: { count: 1M, fields: { tid: "int, key", name: "string(8), unique" } }'
 FOUND = 'entities:\n  Team: { count: 1M, fields: { tid: "int, key", name: "string(8), distinct 1000" } }'
 SUMS = MORE.replace("low: min(points), high: max(points)", "all: sum(points)")
+SELDOM = NEWEST.replace("300/s", "3/s")
+ANOTHER_INDEX = (SELDOM, SELDOM.replace("game = :game", "points = :points").replace("order: at desc", "select: [sid]"))
 ROWS = 6
 ALL = 10_000
 """More requests than an `apply` sends here."""
@@ -159,7 +161,8 @@ def test_views_are_those_of_the_design_that_is_recorded(harness: Harness, ways: 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("before", "after", "begun"), [*((*ways, False) for ways in WAYS), (*WAYS[0], True), (MORE, SUMS, True)]
+    ("before", "after", "begun"),
+    [*((*ways, False) for ways in (*WAYS, ANOTHER_INDEX)), (*WAYS[0], True), (MORE, SUMS, True)],
 )
 def test_one_that_falls_behind_takes_nothing_from_another_of_the_same_design(
     harness: Harness, before: str, after: str, begun: bool

@@ -434,6 +434,8 @@ class DeleteIndex(Change):
     def run(self) -> Proc[None]:
         body = {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": self._name}}]}
         yield from _update(body, self._fence, self._is_gone)
+        if self._instead is not None and self._fence is not None:
+            yield from self._fence.moves_on()  # the next one under this name is not to be deleted by anybody
 
     def _is_gone(self, table: Mapping[str, Any]) -> bool:
         gone = all(one["IndexName"] != self._name for one in table.get("GlobalSecondaryIndexes") or ())

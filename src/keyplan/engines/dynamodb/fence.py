@@ -4,9 +4,10 @@
 in transactions that check the token: one that was overtaken, however long it slept, finds another one or none, and
 nothing of what it wanted is written. Those that apply the same design at the same time share one token as long as they
 do the same; that they share it is noted with it. Whoever has deleted what only other designs have puts another one
-there: what is made next may lie under the same keys, and one that falls behind must not delete it. That one is refused
-as if it was overtaken, looks at the table again, and goes on from there. Whoever has a token alone can take it back as
-long as nothing was changed. DynamoDB changes indexes in no transaction: the token is read before.
+there: what is made next may lie under the same keys, or be an index of the same name, and one that falls behind must
+not delete it. That one is refused as if it was overtaken, looks at the table again, and goes on from there. Whoever has
+a token alone can take it back as long as nothing was changed. DynamoDB changes indexes in no transaction: the token is
+read before.
 """
 
 from __future__ import annotations
