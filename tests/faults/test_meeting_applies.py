@@ -37,7 +37,12 @@ TEAM = """
 OTHER_TEAM = TEAM.replace("team:", "named:").replace("tid = :tid", "name = :name").replace(" rate", " limit: 5, rate")
 ENTITIES = 'entities:\n  Team: { count: 1M, fields: { tid: "int, key", name: "string(8), unique" } }'
 FOUND = 'entities:\n  Team: { count: 1M, fields: { tid: "int, key", name: "string(8), distinct 1000" } }'
+SUMS = MORE.replace("low: min(points), high: max(points)", "all: sum(points)")
+SELDOM = NEWEST.replace("300/s", "3/s")
+ANOTHER_INDEX = (SELDOM, SELDOM.replace("game = :game", "points = :points").replace("order: at desc", "select: [sid]"))
 ROWS = 6
+ALL = 10_000
+"""More requests than an `apply` sends here."""
 WAYS = [
     (OPEN + NEWEST, SHUT),
     (OPEN + MORE, MORE),
@@ -64,10 +69,18 @@ class Applying:
         self._left: list[Any] = []
         self._replies: list[Any] = []
         self.ended = self.done = self.killed = False
+        self.sent = 0
         self._go_on(None)
+
+    def steps(self, many: int) -> None:
+        """Sends some more of its requests, or those that it has."""
+        for _ in range(many):
+            if not self.ended:
+                self.step()
 
     def step(self) -> None:
         """Sends one more of its requests."""
+        self.sent += 1
         if self._left:
             self._replies += self._port.send([self._left.pop(0)])
         if not self._left:
@@ -147,6 +160,68 @@ def test_views_are_those_of_the_design_that_is_recorded(harness: Harness, ways: 
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("before", "after", "begun"),
+    [*((*ways, False) for ways in (*WAYS, ANOTHER_INDEX)), (*WAYS[0], True), (MORE, SUMS, True)],
+)
+def test_one_that_falls_behind_takes_nothing_from_another_of_the_same_design(
+    harness: Harness, before: str, after: str, begun: bool
+) -> None:
+    """It stands still somewhere until the other is about to record the design, does a little more, and is too late.
+    `begun`: the design before is not on record, but somebody was about to do that."""
+    base, others, wanted = made_for(harness, "", before, after)
+
+    def made_ready(source: random.Random) -> str:
+        if not begun:
+            return filled(harness, others, source)
+        url = filled(harness, base, source)
+        cut_off = Applying(*others, url)
+        cut_off.steps(least)
+        cut_off.kill()
+        return url
+
+    least = count(others, filled(harness, base, random.Random(0))) - 1
+    most = count(wanted, made_ready(random.Random(0)))
+    for still in range(1, most):
+        for more in (1, 2):
+            url = made_ready(random.Random(still))
+            late, soon = Applying(*wanted, url), Applying(*wanted, url)
+            soon.steps(most // 3)  # it has said that it is at work, and changed nothing
+            late.steps(still)
+            soon.steps(most - soon.sent - 1)
+            late.steps(more)
+            soon.steps(ALL)
+            late.steps(ALL)
+            assert (soon.done, late.done) == (True, True), (still, more)
+            check(url, [wanted], still)
+
+
+def test_what_was_begun_for_another_design_goes_as_it_is_told(harness: Harness) -> None:
+    base, begun, wanted = made_for(harness, "", MORE, SUMS)
+    most = count(begun, filled(harness, base, random.Random(0)))
+    for rounds in range(1, most):
+        url = filled(harness, base, random.Random(0))
+        cut_off = Applying(*begun, url)
+        cut_off.steps(rounds)
+        cut_off.kill()
+        done: list[str] = []
+        steps = keyplan.apply(wanted[0], url, design=wanted[1], progress=done.append)
+        assert [one for one in done if one in steps] == steps, rounds
+        check(url, [wanted], rounds)
+
+
+def count(wanted: tuple[Model, Design], url: str) -> int:
+    """The requests of one that applies a design alone, until that is on record."""
+    alone = Applying(*wanted, url)
+    while not is_recorded(*wanted, url):
+        alone.step()
+    many = alone.sent
+    alone.steps(ALL)
+    assert alone.done
+    return many
+
+
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("ways", WAYS)
 def test_stores_write_and_some_are_killed_meanwhile(
     harness: Harness, ways: tuple[str, str], monkeypatch: pytest.MonkeyPatch
@@ -162,19 +237,21 @@ def test_stores_write_and_some_are_killed_meanwhile(
         url = filled(harness, base, source)
         chosen = [source.choice([*others, base]) for _ in range(source.randrange(2, 5))]
         hurry = source.random() ** 2  # now and then, all of them begin at the same time
+        stays = source.choice([0.0, 0.5, 0.9])  # and those that stand still do so for long
         with keyplan.open(base[0], url, design=base[1]) as old:
             appliers: list[Applying] = []
             ended: list[Applying] = []
             while chosen or appliers:
                 if chosen and (not appliers or source.random() < hurry):
-                    appliers.append(Applying(*chosen.pop(), url))
+                    appliers.append(one := Applying(*chosen.pop(), url))
                 if source.random() < 0.3:
                     try:
                         old.mark(sid=source.randrange(ROWS), **values(source))
                         written += 1
                     except (DesignMismatchError, ConflictError):
                         stopped += 1
-                one = source.choice(appliers)
+                if one.ended or source.random() >= stays:
+                    one = source.choice(appliers)
                 one.kill() if source.random() < 0.01 else one.step()
                 ended += [one for one in appliers if one.ended]
                 appliers = [one for one in appliers if not one.ended]

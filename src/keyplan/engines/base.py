@@ -365,6 +365,11 @@ class Change(ABC):
         since that was done, before the last one of the look before this."""
         raise NotImplementedError
 
+    def is_behind(self, there: Catalog) -> bool:
+        """Of the last, where a step was refused: whether others who apply the same design have gone on meanwhile to
+        what comes next, so that the steps are to be worked out anew, from what is there now."""
+        return False
+
     def resumes(self, claimed: Change) -> None:  # noqa: B027
         """Of the last, where one before it `claims`: the same was claimed before with this one, by the same process,
         which has changed nothing since and begins anew."""

@@ -185,7 +185,8 @@ def changes(model: Model, design: Design, lock: str, upkeep: str, found: Catalog
     mode = table.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
     if (mode == "PROVISIONED") != is_provisioned(design):
         steps.append(SetBilling(model, design, places, record.fence))
-    steps += [DeleteIndex(name, record.fence) for name in there if name not in fitting and name not in others]
+    going = [name for name in there if name not in fitting and name not in others]
+    steps += [DeleteIndex(name, wanted.get(name), record.fence) for name in going]
     steps += clearing(moved, fence, found)
     if moved.refills or moved.strips:
         steps.append(Refill(places, fence, moved.strips, moved.values_lost))
@@ -343,6 +344,13 @@ def _update(body: Mapping[str, Any], fence: Fence | None, is_done: Callable[[Map
     raise UnavailableError("dynamodb: others keep changing the table; apply again later")
 
 
+def _is_made(index: Index, table: Mapping[str, Any]) -> bool:
+    """Whether the table has an index as it is wanted."""
+    types = {one["AttributeName"]: one["AttributeType"] for one in table.get("AttributeDefinitions", ())}
+    there = [one for one in table.get("GlobalSecondaryIndexes") or () if one["IndexName"] == index.name]
+    return any(fits(index, one, types) for one in there)
+
+
 class CreateTable(Change):
     """The table with all its indexes."""
 
@@ -409,9 +417,7 @@ class CreateIndex(Change):
         yield from _update(self._body, self._fence, self._is_there)
 
     def _is_there(self, table: Mapping[str, Any]) -> bool:
-        types = {one["AttributeName"]: one["AttributeType"] for one in table.get("AttributeDefinitions", ())}
-        there = [one for one in table.get("GlobalSecondaryIndexes") or () if one["IndexName"] == self._index.name]
-        return any(fits(self._index, one, types) for one in there)
+        return _is_made(self._index, table)
 
 
 class DeleteIndex(Change):
@@ -419,17 +425,21 @@ class DeleteIndex(Change):
 
     all_or_nothing = True
 
-    def __init__(self, name: str, fence: Fence | None) -> None:
+    def __init__(self, name: str, instead: Index | None, fence: Fence | None) -> None:
+        """`instead`: what the design has under this name; whoever applies the same one may have made it already."""
         self._fence = fence
         self.summary = f"delete the index {name}, which can be made again"
-        self._name = name
+        self._name, self._instead = name, instead
 
     def run(self) -> Proc[None]:
         body = {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": self._name}}]}
         yield from _update(body, self._fence, self._is_gone)
+        if self._instead is not None and self._fence is not None:
+            yield from self._fence.moves_on()  # the next one under this name is not to be deleted by anybody
 
     def _is_gone(self, table: Mapping[str, Any]) -> bool:
-        return all(one["IndexName"] != self._name for one in table.get("GlobalSecondaryIndexes") or ())
+        gone = all(one["IndexName"] != self._name for one in table.get("GlobalSecondaryIndexes") or ())
+        return gone or (self._instead is not None and _is_made(self._instead, table))
 
 
 class EnableExpiry(Change):

@@ -2,9 +2,12 @@
 
 `Announce` puts an item with a token beside the record, `Record` takes it away. Whoever changes items in between does so
 in transactions that check the token: one that was overtaken, however long it slept, finds another one or none, and
-nothing of what it wanted is written. Those that apply the same design at the same time share one token, since they
-write the same; that they do is noted with it. Whoever has it alone can take it back as long as nothing was changed.
-DynamoDB changes indexes in no transaction: the token is read before.
+nothing of what it wanted is written. Those that apply the same design at the same time share one token as long as they
+do the same; that they share it is noted with it. Whoever has deleted what only other designs have puts another one
+there: what is made next may lie under the same keys, or be an index of the same name, and one that falls behind must
+not delete it. That one is refused as if it was overtaken, looks at the table again, and goes on from there. Whoever has
+a token alone can take it back as long as nothing was changed. DynamoDB changes indexes in no transaction: the token is
+read before.
 """
 
 from __future__ import annotations
@@ -27,12 +30,18 @@ MOST = LIMITS.transaction_items - 1
 MOST_BYTES = 3_500_000
 """And how much of them; DynamoDB takes 4 MB."""
 
+OTHER = "another process is applying a different design to this table; look at it again"
+
 
 class OvertakenError(ConflictError):
     """Another `apply` went on where this one was; nothing was written."""
 
     def __init__(self) -> None:
         super().__init__("another process is applying a design to this table as well, or has done so; look at it again")
+
+
+def _new_token() -> str:
+    return secrets.token_hex(8)
 
 
 def fence_key() -> dict[str, Any]:
@@ -47,7 +56,7 @@ class Fence:
     """The one that was there."""
     joins: bool = False
     """That was of the same design, and is taken over as it is."""
-    token: str = field(default_factory=lambda: secrets.token_hex(8))
+    token: str = field(default_factory=_new_token)
     shared: bool = False
     """Somebody else had put it there, and may have written since this process looked."""
     own: bool = False
@@ -104,6 +113,19 @@ class Fence:
             }
         }
 
+    def moves_on(self, *items: dict[str, Any]) -> Proc[None]:
+        """Puts another token there, in one transaction with some items: what was planned by the one before is over,
+        for everybody else who has that."""
+        update = {
+            "Key": fence_key(),
+            "UpdateExpression": "SET #token = :next",
+            "ConditionExpression": "#token = :mine",
+            "ExpressionAttributeNames": {"#token": "token"},
+            "ExpressionAttributeValues": {":mine": {"S": self.token}, ":next": {"S": (token := _new_token())}},
+        }
+        yield from together([{"Update": update}, *items])
+        self.token = token
+
     def look(self) -> Proc[None]:
         """Refuses to go on where another token is there, or none."""
         if (yield from _token()) != self.token:
@@ -136,6 +158,16 @@ class FencedRequest:
 
     chunks: list[list[dict[str, Any]]]
     check: dict[str, Any]
+
+
+def together(items: list[dict[str, Any]]) -> Proc[None]:
+    """Writes items in one transaction, all of them or none."""
+    body = {"TransactItems": items, "ClientRequestToken": secrets.token_hex(16)}
+    (reply,) = yield [Request("TransactWriteItems", body)]
+    if isinstance(reply, ConditionError):
+        raise ConflictError(OTHER)
+    if isinstance(reply, Exception):
+        raise reply
 
 
 def _token() -> Proc[str | None]:

@@ -13,13 +13,11 @@ look at (`engines/lease.py`).
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from keyplan.engines.base import OTHER_DESIGN, UNFINISHED, Catalog, Change, Codec, Proc
-from keyplan.engines.dynamodb.faults import ConditionError
-from keyplan.engines.dynamodb.fence import Fence, OvertakenError, lowered
+from keyplan.engines.dynamodb.fence import OTHER, Fence, OvertakenError, lowered, together
 from keyplan.engines.dynamodb.foreign import fits, recorded
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK, Index
 from keyplan.engines.dynamodb.operations import Request
@@ -34,7 +32,6 @@ from keyplan.plan.lockfile import design_hash
 PIECE = 350_000
 """Bytes of text per item, below the 400 KB that an item may have."""
 DESIGN, PLACES, HOLDS = "DESIGN", "PLACES", "HOLDS"
-_OTHER = "another process is applying a different design to this table; look at it again"
 
 
 class Record(Change):
@@ -89,7 +86,7 @@ class Record(Change):
         kinds = ("GlobalSecondaryIndexes", "LocalSecondaryIndexes")
         there = {one["IndexName"]: one for kind in kinds for one in table.get(kind) or ()}
         if not all(index.name in there and fits(index, there[index.name], types) for index in self._indexes):
-            raise ConflictError(_OTHER)
+            raise ConflictError(OTHER)
 
     def follows(self, claimed: Change) -> None:
         assert isinstance(claimed, Record)
@@ -105,6 +102,11 @@ class Record(Change):
         assert isinstance(claimed, Record)
         if self.fence is not None and claimed.fence is not None:
             self.fence.own = self.fence.seen == claimed.fence.token and not claimed.fence.shared
+
+    def is_behind(self, there: Catalog) -> bool:
+        if self.fence is None or there.found.get("changing") != {"S": design_hash(self._lock)}:
+            return False
+        return there.found["fence"] not in (None, self.fence.token)
 
     def withdraw(self) -> Proc[None]:
         """The record as it was found, if whoever has announced the change is still alone with it."""
@@ -274,15 +276,6 @@ def _written(kind: str, name: str, text: str, had: int) -> list[dict[str, Any]]:
         {"Put": {"Item": {**record_key(kind, number), name: {"S": piece}}}} for number, piece in enumerate(pieces)
     ]
     return items + [{"Delete": {"Key": record_key(kind, number)}} for number in range(len(pieces), had)]
-
-
-def together(items: list[dict[str, Any]]) -> Proc[None]:
-    body = {"TransactItems": items, "ClientRequestToken": secrets.token_hex(16)}
-    (reply,) = yield [Request("TransactWriteItems", body)]
-    if isinstance(reply, ConditionError):
-        raise ConflictError(_OTHER)
-    if isinstance(reply, Exception):
-        raise reply
 
 
 def _pieces(text: str) -> list[str]:

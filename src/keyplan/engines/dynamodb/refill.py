@@ -16,7 +16,7 @@ from keyplan.engines.dynamodb.derived import Derived
 from keyplan.engines.dynamodb.fence import Fence
 from keyplan.engines.dynamodb.layout import PK, SK, Item, Layout
 from keyplan.engines.dynamodb.operations import Request
-from keyplan.engines.dynamodb.record import together, written_places
+from keyplan.engines.dynamodb.record import written_places
 from keyplan.engines.dynamodb.standing import Moves, Standing, of_cleared
 
 
@@ -45,7 +45,9 @@ class Refill(Change):
 
 
 class Clear(Change):
-    """Deletes the items of places that the design does not have."""
+    """Deletes the items of places that the design does not have.
+
+    What the design has there instead may lie under the same keys, so nothing is made until all is deleted."""
 
     def __init__(self, clears: Sequence[Standing], others: Sequence[Standing], fence: Fence, found: Catalog) -> None:
         rows = ", ".join(f"'{one.entity}'" for one in clears if one.home)
@@ -62,7 +64,7 @@ class Clear(Change):
                     raise reply
 
         yield from _each_page(self, {"ProjectionExpression": f"{PK}, {SK}"}, delete)
-        yield from together([self._fence.check(), *written_places(self._others, self._found)])
+        yield from self._fence.moves_on(*written_places(self._others, self._found))
 
 
 def _deletion(item: Item) -> tuple[dict[str, Any], int]:

@@ -134,9 +134,10 @@ def changes(model: Model, design: Design, lock: str, upkeep: str, found: Catalog
         if name in there and name not in wanted:
             home = bool(ours[name].get("home")) and not about["empty"].get(name, False)
             steps.append(DropCollection(name, record, home=home, used=name in about["kept"]))
+    record.outdated = outdated
     for name, place in wanted.items():
         if name in outdated:
-            steps.append(Discard(name, record.fence))
+            steps.append(Discard(name, record))
         if name not in there or name in outdated:
             again = name in about["kept"] and not about["kept"][name].get(GOING)
             steps.append(CreateCollection(place, record.fence, home=_is_home(design, place), again=again))
@@ -154,15 +155,16 @@ def changes(model: Model, design: Design, lock: str, upkeep: str, found: Catalog
 
 
 def _outdated(wanted: Mapping[str, Place], about: Mapping[str, Any]) -> set[str]:
-    """Collections that an `apply` which has not come to its end has made, and filled, for another design."""
+    """Collections that an `apply` which has not come to its end makes, or has made, for another design.
+
+    By what the record says of them, not by what is there: of several who apply the same design, each has to see what
+    has to go until that is done."""
     return {
         name
         for name, place in wanted.items()
-        if name in about["collections"]
-        and name in about["ours"]
+        if name in about["ours"]
         and name not in about["kept"]
         and not about["ours"][name].get("home")
-        and not about["empty"].get(name)
         and about["ours"][name].get("layout") != signature(place)
     }
 
@@ -265,15 +267,17 @@ def _objection(name: str, place: Place, about: Mapping[str, Any], *, home: bool)
 
 
 class Discard(Change):
-    """A collection that is made anew; it goes at once, since no design on record reads it."""
+    """A collection that is made anew; it goes at once, since no design on record reads it. From then on the record says
+    that it is this design's, by another token: whoever has come as far for the same design must not drop it again."""
 
-    def __init__(self, name: str, fence: Fence) -> None:
-        self.summary = f"drop the collection {name}, which an 'apply' of another design has begun to fill"
+    def __init__(self, name: str, record: Record) -> None:
+        self.summary = f"drop the collection {name}, if an 'apply' of another design has begun to fill it"
         self._drop = Command({"drop": name, "writeConcern": MAJORITY}, (_MISSING_COLLECTION,))
-        self._fence = fence
+        self._name, self._record = name, record
 
     def run(self) -> Proc[None]:
-        yield from self._fence.held(lambda: done(self._drop))
+        yield from self._record.fence.held(lambda: done(self._drop))
+        yield from self._record.take_over(self._name)
 
 
 class CreateCollection(Change):

@@ -3,7 +3,9 @@
 Whoever applies a design first puts a token into the record (`applying`), in place of the one that was there when it
 looked. From then on, documents are written in transactions that change the record too, if the token is still there: one
 that was overtaken, however long it slept, finds another token or none, and nothing of what it wanted is written. Those
-that apply the same design at the same time share one token, since they write the same.
+that apply the same design at the same time share one token, as long as they do the same. Whoever has dropped what was
+begun for another design puts another one there: what is made next has the same name, and one that falls behind must not
+drop it. That one is refused as if it was overtaken, looks at the database again, and goes on from there.
 
 MongoDB changes collections and indexes in no transaction. Meanwhile one is held open that has changed the record: as
 long as it is, nobody else can put a token there. The server ends it after a minute (`transactionLifetimeLimitSeconds`),
@@ -51,7 +53,7 @@ class Fence:
     def claimed(self) -> Document:
         """The value that makes the database one's own, in an update: what is there if it is of the same design, so that
         both have one token."""
-        mine = {TOKEN: secrets.token_hex(8), HASH: self.hash}
+        mine = {TOKEN: new_token(), HASH: self.hash}
         return {"$cond": [{"$eq": [f"${APPLYING}.{HASH}", self.hash]}, f"${APPLYING}", {"$literal": mine}]}
 
     def query(self) -> Document:
@@ -63,6 +65,10 @@ class Fence:
         (reply,) = yield [Held(self.needed(), then)]
         if isinstance(reply, KeyplanError):
             raise reply
+
+
+def new_token() -> str:
+    return secrets.token_hex(8)
 
 
 def holds(token: str) -> Document:

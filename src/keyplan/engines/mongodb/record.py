@@ -15,12 +15,12 @@ another token: whoever was still filling collections for the same design finds t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from keyplan.engines.base import OTHER_DESIGN, UNFINISHED, Catalog, Change, Codec, Proc, Reply
 from keyplan.engines.lease import Held, until_noticed
-from keyplan.engines.mongodb.fence import APPLYING, HASH, RECORD_ID, TOKEN, Fence, OvertakenError
+from keyplan.engines.mongodb.fence import APPLYING, HASH, RECORD_ID, TOKEN, Fence, OvertakenError, new_token
 from keyplan.engines.mongodb.layout import RECORD_COLLECTION
 from keyplan.engines.mongodb.operations import Command
 from keyplan.engines.mongodb.requests import MongoCodec
@@ -120,6 +120,8 @@ class Record(Change):
         """What else is done when the design is on record."""
         self.names: Mapping[str, str] = {}
         """The collections, by view."""
+        self.outdated: Collection[str] = ()
+        """Those of them that are made for another design, as long as nobody has dropped what may be there of them."""
         self.replaces = False
         """Whether something that the design on record reads goes before there is another one."""
 
@@ -134,7 +136,11 @@ class Record(Change):
         """Makes the database our own to change, if the record is as it was seen; and notes what will be done."""
         about, mine = self._found.found, self.fence.hash
         said = dict(notes or {})
-        said |= {f"{_COMING}.{name}": one for name, one in self._collections.items() if name not in about["kept"]}
+        said |= {
+            f"{_COMING}.{name}": one
+            for name, one in self._collections.items()
+            if name not in about["kept"] and name not in self.outdated
+        }
         if self.replaces:
             said |= {_CHANGING: mine, UNSETTLED: True}
         query = {
@@ -160,6 +166,16 @@ class Record(Change):
                 self.fence.token = found[APPLYING][TOKEN]
                 return
         raise OvertakenError
+
+    def take_over(self, name: str) -> Proc[None]:
+        """Has a collection be this design's from now on, and what others have planned by the token before be over."""
+        token = new_token()
+        yield from self._update({"$set": {f"{_COMING}.{name}": self._collections[name], f"{APPLYING}.{TOKEN}": token}})
+        self.fence.token = token
+
+    def is_behind(self, there: Catalog) -> bool:
+        applying = there.found["applying"]
+        return bool(applying.get(HASH) == self.fence.hash and applying[TOKEN] != self.fence.token)
 
     def follows(self, claimed: Change) -> None:
         assert isinstance(claimed, Record)

@@ -129,9 +129,11 @@ class _Applying:
             return (yield from self.run(claimed))
         except ConflictError:
             there = yield from self.engine.inspect(self.model, self.design)
-            if there.unfinished or not is_same(there, self.lock or lock_text(self.model, self.design)):
+            is_done = not there.unfinished and is_same(there, self.lock or lock_text(self.model, self.design))
+            if not (is_done or now.changes[-1].is_behind(there)):
                 raise
-            # Somebody else has applied the same design meanwhile.
+            # Others apply the same design, or have done so; a step outside of transactions may have come too late.
+            yield from self.run(None)
         return found
 
     def _look(self) -> Proc[Difference]:
