@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import ceil, expm1, log2
+from math import ceil, exp, expm1, floor, log2
 
 from keyplan.engines.calibration import given
 from keyplan.engines.dynamodb.couplings import couplings
@@ -65,17 +65,20 @@ class DynamoDBCosts(CostModel):
         each = work.entry_bytes + work.larger.get("", 0.0)
         size = each * work.entries
         most = each * work.most_entries
+        spread = 0.0
         for chain in work.along:
             embed = work.facts.embeds[chain]
             child = entry_bytes(self.model, work.view, work.facts, tuple(chain.split("."))) + work.larger.get(
                 chain, 0.0
             )
             many, hottest = embed.per_parent, min(embed.most_per_parent, 10 * max(1.0, embed.per_parent))
+            cut = work.along_first is not None and work.along_first <= many
             if work.along_first is not None:
                 many, hottest = min(many, work.along_first), min(hottest, work.along_first)
             size += child * many * work.entries
+            spread += 0.0 if cut else child * many * work.entries
             most += child * hottest * work.most_entries
-        units = _read_units(work, size) * work.requests
+        units = _read_units(work, size, spread) * work.requests
         pages = max(1.0, ceil(most / LIMITS.page_bytes))
         if _by_keys(work):
             p99 = (
@@ -208,10 +211,11 @@ def _write_units(work: TouchWork) -> float:
     return max(1.0, ceil(work.entry_bytes / LIMITS.write_unit_bytes)) * changed
 
 
-def _read_units(work: Work, size: float) -> float:
-    """The units of one request that reads so many bytes."""
-    read = size / LIMITS.read_unit_bytes
-    whole = rounded_up_on_average(read) if work.varies else max(1.0, ceil(read))
+def _read_units(work: Work, size: float, spread: float) -> float:
+    """The units of one request that reads so many bytes, a part of which differs from call to call: rows with as many
+    children as each has."""
+    read, spread = size / LIMITS.read_unit_bytes, (size if work.varies else spread) / LIMITS.read_unit_bytes
+    whole = rounded_up_on_average(spread, read - spread) if spread else max(1.0, ceil(read))
     return whole * (1.0 if work.strong else LIMITS.eventual_read_factor)
 
 
@@ -234,12 +238,17 @@ def _sent(work: Work, size: float) -> tuple[float, int]:
     return work.requests * pages, max(1, round(pages))
 
 
-def rounded_up_on_average(mean: float) -> float:
-    """The mean of sizes that are each rounded up to whole units: of sizes spread exponentially around `mean`.
+def rounded_up_on_average(mean: float, beside: float = 0.0) -> float:
+    """The mean of sizes that are each rounded up to whole units: of sizes spread exponentially around `mean`, each with
+    what is always there beside it.
 
     Most are smaller than the mean and some are much larger, as the rows behind one key usually are.
+
+    >>> [round(rounded_up_on_average(*sizes), 2) for sizes in ((0.1,), (2.0,), (0.1, 0.8), (0.1, 1.0), (2.0, 3.5))]
+    [1.0, 2.54, 1.14, 2.0, 5.98]
     """
-    return 1 / -expm1(-1 / mean) if mean > 0.01 else 1.0
+    whole = floor(beside)
+    return whole + 1 + exp((beside - whole - 1) / mean) / -expm1(-1 / mean)
 
 
 def held_capacity(traffic: Traffic) -> float:

@@ -1,0 +1,48 @@
+"""Units of rows with their children: planned for as many as each has, and for all that a cascade reads and notes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+import keyplan
+from keyplan.model.model import Model
+from tests.engines.dynamodb.server import Server
+from tests.engines.dynamodb.support import url_of
+from tests.engines.dynamodb.workload import Workload
+from tests.unit.design.nouns import model_of
+
+
+def tickets(size: int) -> Model:
+    entities = f"""
+Ticket: {{ count: 200, fields: {{ ticket_id: "uuid, key", title: string(40) }} }}
+Note:
+  count: 1000
+  key: [ticket, at]
+  fields: {{ ticket: "Ticket, as notes, max 60", at: "timestamp, now", body: text({size}) }}
+"""
+    read = 'ticket: { find: Ticket, where: "ticket_id = :t", with: [notes], rate: 50/s }'
+    return model_of(entities, read, "ask: { create: Ticket, rate: 1/s }\nwrite: { create: Note, rate: 1/s }")
+
+
+def units(size: int) -> float:
+    return keyplan.design(tickets(size), "dynamodb").plans["ticket"].figures.units["read units"]
+
+
+def test_units_of_a_row_with_its_children_have_no_steps() -> None:
+    """Some have more children than the mean and some fewer: a few bytes each do not double what all of them take."""
+    sizes = range(300, 1500, 60)
+    found = [units(size) for size in sizes]
+    assert all(before < after < 1.1 * before for before, after in pairwise(found))
+
+
+@pytest.mark.parametrize("size", [450, 620, 900])
+def test_units_of_a_row_with_its_children_are_the_mean(size: int, dynoxide: Server) -> None:
+    workload = Workload(tickets(size), url_of(dynoxide.url))
+    try:
+        (found,) = workload.reads()
+    finally:
+        workload.close()
+    planned = found.plan.units["read units"]
+    assert found.units("read units") == pytest.approx(planned, rel=0.15)
