@@ -46,3 +46,40 @@ def test_units_of_a_row_with_its_children_are_the_mean(size: int, dynoxide: Serv
         workload.close()
     planned = found.plan.units["read units"]
     assert found.units("read units") == pytest.approx(planned, rel=0.15)
+
+
+SLOTS = """
+Slot: { count: 300, fields: { slot_id: "uuid, key", title: string(30), room: "string(6), distinct 20" } }
+Invite:
+  count: 900
+  key: [slot, person]
+  fields: { slot: "Slot, as invites, max 30", person: "string(8), distinct 100", answer: string(4) }
+"""
+ASKED = """
+slot: { find: Slot, where: "slot_id = :s", with: [invites], rate: 50/s }
+agenda: { find: Invite, where: "person = :p", with: [slot.title], page: 50, rate: 200/s }
+"""
+CANCELLED = """
+book: { create: Slot, with: [invites], rate: 1/min }
+retitle: { update: Slot, set: [title], where: "slot_id = :s", rate: 1/h }
+cancel: { delete: Slot, with: [invites], where: "slot_id = :s", rate: 1/h }
+"""
+
+
+def test_a_cascade_is_planned_with_all_that_it_reads_and_notes(dynoxide: Server) -> None:
+    """The row itself, its children, and once more those that have begun to repeat a value; and an intent for these."""
+    workload = Workload(model_of(SLOTS, ASKED, CANCELLED), url_of(dynoxide.url))
+    try:
+        views = workload.design.views.values()
+        assert any("slot.title" in (*view.holds, *(t for e in view.embeds for t in e.holds)) for view in views)
+        (cancel,) = (one for one in workload.writes() if one.name == "cancel")
+        planned = workload.design.writes["cancel"]
+    finally:
+        workload.close()
+    assert cancel.units("read units") == pytest.approx(cancel.plan.units["read units"], rel=0.05)
+    noted = [touch.units["write units"] for touch in planned.touches if not touch.puts and not touch.deletes]
+    assert noted == [3.0]
+    for taken in cancel.calls:
+        written = [body for body in taken.bodies if "TransactItems" in body]
+        items = sum(len(body["TransactItems"]) for body in written)
+        assert taken.write[""] == 2 * items + 1
