@@ -171,6 +171,17 @@ def format_duration(milliseconds: float) -> str:
     return f"{_plain(milliseconds)}ms"
 
 
+def format_elapsed(milliseconds: float) -> str:
+    """A time that something takes, in four digits and without an exponent.
+
+    >>> [format_elapsed(time) for time in (8.25, 833.6, 12_345.0, 967_611.0)]
+    ['8.25 ms', '833.6 ms', '12.35 s', '967.6 s']
+    """
+    if milliseconds < 10_000:
+        return f"{milliseconds:.4g} ms"
+    return f"{milliseconds / 1000:.4g} s" if milliseconds < 1e7 else f"{milliseconds / 1000:,.0f} s"
+
+
 def format_rate(per_second: float) -> str:
     """Per second if that is a readable number and the whole truth, else in the unit in which it is shortest.
 

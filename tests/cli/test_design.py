@@ -112,8 +112,8 @@ def test_explain(keyplan: Keyplan, locked: str, name: str, words: list[str]) -> 
 
 def test_one_unit_is_not_called_several(keyplan: Keyplan) -> None:
     Path("note.yaml").write_text(
-        'keyplan: 1\nentities:\n  Note: { count: 1k, fields: { id: "uuid, key", text: text(5000) } }\n'
-        'patterns:\n  note: { find: Note, where: "id = :id", rate: 100/day }\n'
+        'keyplan: 1\nentities:\n  Note: { count: 1k, fields: { id: "uuid, key", text: text(500) } }\n'
+        'patterns:\n  note: { find: Note, where: "id = :id", consistency: strong, rate: 100/day }\n'
     )
     text = keyplan("explain", "note.yaml", "note", "--engine", "dynamodb").stdout
     assert ", 1 read unit, " in text

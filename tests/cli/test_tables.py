@@ -30,6 +30,16 @@ def test_the_widest_columns_are_cut_to_fit() -> None:
     assert lines[1].count("…") == 2
 
 
+def test_names_that_are_joined_by_dots_are_broken_between_them() -> None:
+    key = "PULLREQUEST.REPO.OWNER.REPO.NAME.STATUS#{repo.owner}#{repo.name}#{status}"
+    lines = [line.rstrip() for line in table(["partition", "rows"], [[key, "1"]], wrap="partition", fit=42)[1:]]
+    assert [line.removesuffix("1").rstrip() for line in lines] == [
+        "PULLREQUEST.REPO.OWNER.REPO.NAME.",
+        "  STATUS#{repo.owner}#{repo.name}#",
+        "  {status}",
+    ]
+
+
 def test_a_long_name_is_broken_only_where_a_line_of_its_own_is_too_short() -> None:
     lines = table(["a", "b"], [["one", f"word, {'x' * 30}, last"]], wrap="b", fit=25)
     assert [line[5:] for line in lines[1:]] == ["word,", f"  {'x' * 18}", f"  {'x' * 12}, last"]

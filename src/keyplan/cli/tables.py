@@ -79,9 +79,14 @@ def _with_short_words(text: str, size: int) -> list[str]:
     """Its words, longer ones in pieces of a whole line: left to itself, `wrap` ends lines with their first letters."""
     pieces: list[str] = []
     for word in text.split(" "):
-        first = size if pieces else size + len(INDENT)
-        pieces.append(word[:first])
-        pieces += [word[start : start + size] for start in range(first, len(word), size)]
+        room = size if pieces else size + len(INDENT)
+        while len(word) > room:
+            # Names that are joined by dots are left whole, if that does not leave most of the line empty.
+            dot = word.rfind(".", 0, room) + 1
+            cut = dot if dot > room // 2 else room
+            pieces.append(word[:cut])
+            word, room = word[cut:], size
+        pieces.append(word)
     return pieces
 
 

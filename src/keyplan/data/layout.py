@@ -6,7 +6,8 @@ to come from arithmetic. For each set of columns that is unique together (the ke
 
 - A part with room for all rows (an int, a uuid, a long string) takes the row's number.
 - A key with a whole reference in it is laid out in runs, one per parent (see `fanout`); the other parts need to
-  differ only within the run, and take the place in it. So `[order, line]` has lines that count from 1.
+  differ only within the run, and take the place in it. So `[order, line]` has lines that count from 1. Where it is
+  stated how many values a part has, each run begins with another one, so that all of them are there as often.
 - Parts with little room (enums, further references) share a number, as the digits of a clock share the time.
 
 Where even that has too little room for the rows wanted, there are fewer rows, or, if a part is optional, rows
@@ -104,7 +105,8 @@ class Layout:
                 self.numbers[last.name] = by_row
                 self.domains[last.name] = Domain(self.rows, self._times(last))
             else:
-                self._number(last, self._place if in_run and last.type.kind in IN_RUN else by_row)
+                natural = in_run and last.type.kind in IN_RUN and last.distinct is None
+                self._number(last, self._place if natural else by_row)
         else:
             optional = not is_key and any(field.optional is not None for field in fields)
             self._digits(open_, in_run, optional)
@@ -136,6 +138,8 @@ class Layout:
             digit = _digit(self._place if in_run else by_row, below, size)
             limit = None if in_run else room
             if field.target is None:
+                if in_run and _is_even(field):
+                    digit = self._turned(field, digit, size)
                 self._number(field, digit if limit is None else _limited(digit, limit))
             else:
                 self._refer(field, digit, size, in_run, limit)
@@ -151,15 +155,22 @@ class Layout:
 
     def _refer(self, field: Field, digit: Number, size: int, in_run: bool, limit: int | None) -> None:
         shuffle = permutation(size, self._salt(field, "shuffle"))
+        turned = self._turned(field, digit, size) if in_run else digit
 
         def index(rows: Numbers) -> Numbers:
-            places = digit(rows)
-            if in_run:
-                places = (places + as_numbers(mixed(as_bits(self._parent(rows))) % size)) % size
-            found = shuffle(places)
+            found = shuffle(turned(rows))
             return found if limit is None else np.where(rows < min(limit, 2**62), found, -1)
 
         self.indexes[field.name] = index
+
+    def _turned(self, field: Field, digit: Number, size: int) -> Number:
+        """A digit that begins elsewhere in each run."""
+        seed = 0 if field.target is not None else self._salt(field, "turn")
+
+        def number(rows: Numbers) -> Numbers:
+            return (digit(rows) + as_numbers(mixed(as_bits(self._parent(rows)) ^ seed) % size)) % size
+
+        return number
 
     def _capacity(self, field: Field) -> int:
         distinct = self.distinct(field)
@@ -172,7 +183,7 @@ class Layout:
     def _domain(self, field: Field) -> Domain:
         assert field.type is not None
         wanted = self.distinct(field) or self.rows
-        if self.leading is not None and field.type.kind in IN_RUN:
+        if self.leading is not None and field.type.kind in IN_RUN and field.distinct is None:
             parents = max(1, self._capacity(self.leading))
             wanted = min(wanted, self.run_most or 4 * (self.rows // parents + 1))
         return domain(field.type, wanted, self.span_of(field), self._salt(field), field.name)
@@ -227,6 +238,11 @@ class Layout:
 
     def _place(self, rows: Numbers) -> Numbers:
         return self.located(rows).places
+
+
+def _is_even(field: Field) -> bool:
+    """Whether it is stated how many values there are, and not that some of them are more frequent."""
+    return field.distinct is not None and field.skew is None and field.top is None
 
 
 def by_row(rows: Numbers) -> Numbers:

@@ -146,8 +146,11 @@ def test_what_an_index_repeats_is_changed_in_the_items_that_it_is_an_index_of() 
     """Twenty posts of three kilobytes each: where names change often, the list has small items of its own instead."""
     rare = designed(posts("1/day"))
     assert "author.name" in next(iter(indexes(rare).values())).holds
-    # Each post is four units, twice in a transaction, and its entry in the index one more; the author and the intent.
-    assert rare.writes["rename"].figures.units["write units"] == pytest.approx(20 * (4 * 2 + 1) + 2 + 3)
+    # Each post is three to five units, twice in a transaction, and its entry in the index one more; the author and the
+    # intent.
+    post = next(touch.units["write units"] for touch in rare.writes["write"].touches if touch.view == "Post")
+    assert post == pytest.approx(3.7 * 2, abs=0.3)
+    assert rare.writes["rename"].figures.units["write units"] == pytest.approx(20 * (post + 1) + 2 + 3)
     assert not indexes(designed(posts("5/s")))
 
 

@@ -333,6 +333,42 @@ def test_distinct_and_skew(shop: Any) -> None:
     assert len({tag for row in shop["User"] for tag in row["tags"]}) == 30
 
 
+ROOMS = """
+keyplan: 1
+name: rooms
+entities:
+  Room: { count: 2k, fields: { room_id: "uuid, key" } }
+  Member:
+    count: 12k
+    key: [room, user]
+    fields: { room: "Room, as members, max 200", user: "string(12), distinct 1k" }
+  Seat:
+    count: 12k
+    key: [room, row, seat]
+    fields: { room: "Room, as seats, max 200", row: "int, distinct 40", seat: "int, distinct 50" }
+  Visit:
+    count: 12k
+    key: [room, visitor]
+    fields: { room: "Room, as visits", visitor: "string(12), distinct 12k" }
+patterns:
+  room: { find: Room, where: "room_id = :room_id", rate: 1/s }
+"""
+
+
+def test_values_beside_a_reference_in_a_key_are_as_many_as_stated() -> None:
+    """Each parent has others of them, so that as many rows share a value as the design takes for granted."""
+    found = collect(Dataset(parsed(ROOMS)))
+    users = Counter(row["user"] for row in found["Member"])
+    assert len(users) > 950
+    assert users.most_common(1)[0][1] < 12 * 4
+    assert len({(row["room"], row["user"]) for row in found["Member"]}) == len(found["Member"]) == 12000
+    rows = Counter(row["row"] for row in found["Seat"])
+    assert len(rows) == 40
+    assert max(rows.values()) < 3 * min(rows.values())
+    assert len({(row["room"], row["row"], row["seat"]) for row in found["Seat"]}) == len(found["Seat"]) == 12000
+    assert len({row["visitor"] for row in found["Visit"]}) == 12000
+
+
 def test_sizes(shop: Any) -> None:
     model = parsed(SHOP)
     for entity, name in [("User", "email"), ("User", "name"), ("User", "phone"), ("Product", "name")]:

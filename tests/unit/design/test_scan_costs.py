@@ -10,7 +10,7 @@ from keyplan.engines import get_engine
 from keyplan.engines.work import Work
 from tests.unit.design.nouns import model_of, view
 
-ENTITIES = "Thing:\n  count: 10M\n  fields:\n    id: uuid, key\n    kind: string(10), distinct 5000\n"
+ENTITIES = "Thing:\n  count: 10M\n  fields:\n    id: uuid, key\n    kind: int, distinct 5000\n"
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def write_lookups(model: Model, statistics: Statistics, write: Write) -> list[tu
         whole = wanted(model, write.entity, here.stored)
         where = as_listed(model, write.entity, write.where)
         found.append(("find", Need(write.entity, where, whole, strong=True, at_least=write.rows or 0.0), 1.0))
-    elif write.kind == "change" and not is_told_apart(model, write):
+    elif (write.kind == "change" and not is_told_apart(model, write)) or (write.kind == "delete" and write.children):
         found.append(("old", whole_row(model, write.entity), 1.0))
 
     def walk(entity: str, children: Children, times: float) -> None:

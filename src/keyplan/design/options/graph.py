@@ -37,6 +37,7 @@ from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, ViewFacts, Work
 from keyplan.model.model import Model
 from keyplan.plan.view import View
+from keyplan.units import format_elapsed
 
 SLOWER = 1.5
 """How much slower than the fastest way to the outer rows of a drive another one may be."""
@@ -182,7 +183,7 @@ class Options:
         cost, scaled = self._costs(goal, way)
         if cost.p99_ms > goal.budget_ms:
             goal.rejections.append(
-                f"reading '{need.entity}' takes {cost.p99_ms:.4g} ms of {goal.budget_ms:.4g} ms left"
+                f"reading '{need.entity}' takes {format_elapsed(cost.p99_ms)} of {format_elapsed(goal.budget_ms)} left"
             )
             return
         goals = self._fetched(goal, way, cost, depth, first=first)

@@ -33,11 +33,12 @@ class FanOut(Keeping):
             if kind.inside:
                 yield from self._owner_changed(write, effect, view, facts, chain[0], changed)
                 continue
+            follows = self._follows_home(kind)
             found = self._followers(write, effect, view.entity, chain)
             if found is None:
+                yield from self._looked_for_again(write, effect, view, facts, (view.entity, chain), noted=not follows)
                 continue
             demands, rows, between = found
-            follows = self._follows_home(kind)
             noted = []
             if not follows:
                 noted = [*self._passed(effect, view.entity, chain, between), *self._noted(effect)]
@@ -81,6 +82,7 @@ class FanOut(Keeping):
                 continue
             found = self._followers(write, effect, embed.entity, chain)
             if found is None:
+                yield from self._looked_for_again(write, effect, view, facts, (embed.entity, chain))
                 continue
             demands, rows, between = found
             if self.scans_embedded:
@@ -96,6 +98,25 @@ class FanOut(Keeping):
             yield Upkeep(
                 work, cost, rows, demands=tuple(demands), most_following=most, checks=tuple(noted), looks=looks
             )
+
+    def _looked_for_again(
+        self,
+        write: Write,
+        effect: Effect,
+        view: View,
+        facts: ViewFacts,
+        copying: tuple[str, tuple[str, ...]],
+        *,
+        noted: bool = True,
+    ) -> Iterator[Upkeep]:
+        """Rows that are deleted with the one that they copy from: others may have begun to copy from it meanwhile."""
+        entity, chain = copying
+        if len(chain) == 1:
+            need = self._dependents(entity, chain[0])
+            demand = Demand(write.name, "fan", f"{entity}.{chain[0]}", need, effect.times)
+            checks = tuple(self._noted(effect)) if noted else ()
+            looks = self._looks(view, effect)
+            yield Upkeep(TouchWork(view, facts), Cost(), 0.0, demands=(demand,), checks=checks, looks=looks)
 
     def _noted(self, effect: Effect) -> Iterator[Check]:
         """The intent that is put with a write whose copies follow, twice the price, and deleted behind it, once."""

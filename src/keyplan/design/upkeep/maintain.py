@@ -43,7 +43,7 @@ class Maintenance(OwnRows, FanOut, Recomputed):
         if ttl is not None and ttl.since in columns:
             columns |= {EXPIRES}
         times = 1.0 if write.by_key else (write.rows or 1.0)
-        known = not write.by_key or write.kind == "change"
+        known = not write.by_key or write.kind == "change" or (write.kind == "delete" and bool(write.children))
         found = [Effect(write.entity, kind, times, columns, known)]
 
         def walk(above: Effect, children: Children, most: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import ceil, expm1, log2
+from math import ceil, exp, expm1, floor, log2, sqrt
 
 from keyplan.engines.calibration import given
 from keyplan.engines.dynamodb.couplings import couplings
@@ -13,7 +13,7 @@ from keyplan.engines.dynamodb.fit import fit, hottest_units
 from keyplan.engines.dynamodb.limits import GB, LATENCIES, LIMITS, MB, MONTH_HOURS, MONTH_SECONDS, PRICES, Latencies
 from keyplan.engines.dynamodb.oversize import oversized
 from keyplan.engines.dynamodb.projection import INDEXES, projection_of
-from keyplan.engines.dynamodb.sizes import entry_bytes, field_bytes, index_key_bytes, is_named, key_bytes
+from keyplan.engines.dynamodb.sizes import entry_bytes, field_bytes, index_key_bytes, is_named, key_bytes, spread_bytes
 from keyplan.engines.dynamodb.targets import billing, check, partition_bytes
 from keyplan.engines.work import Cost, CostModel, Couplings, Load, Rejection, TouchWork, ViewFacts, Work, total
 from keyplan.model.model import Model
@@ -48,6 +48,7 @@ class DynamoDBCosts(CostModel):
         self.latencies = latencies
         self.billing = billing(model)
         self.partition_bytes = partition_bytes(model)
+        self._spreads: dict[tuple[View, tuple[str, ...]], float] = {}
 
     def fit(self, view: View, facts: ViewFacts) -> View | Rejection:
         return fit(self.model, view, facts)
@@ -65,17 +66,20 @@ class DynamoDBCosts(CostModel):
         each = work.entry_bytes + work.larger.get("", 0.0)
         size = each * work.entries
         most = each * work.most_entries
+        spread = 0.0
         for chain in work.along:
             embed = work.facts.embeds[chain]
             child = entry_bytes(self.model, work.view, work.facts, tuple(chain.split("."))) + work.larger.get(
                 chain, 0.0
             )
             many, hottest = embed.per_parent, min(embed.most_per_parent, 10 * max(1.0, embed.per_parent))
+            cut = work.along_first is not None and work.along_first <= many
             if work.along_first is not None:
                 many, hottest = min(many, work.along_first), min(hottest, work.along_first)
             size += child * many * work.entries
+            spread += 0.0 if cut else child * many * work.entries
             most += child * hottest * work.most_entries
-        units = _read_units(work, size) * work.requests
+        units = self._read_units(work, size, spread) * work.requests
         pages = max(1.0, ceil(most / LIMITS.page_bytes))
         if _by_keys(work):
             p99 = (
@@ -90,7 +94,7 @@ class DynamoDBCosts(CostModel):
         return Cost(units * PRICES.on_demand_per_read_unit, {"read units": units}, p99, requests, trips)
 
     def touch(self, work: TouchWork) -> Cost:
-        units = _write_units(work)
+        units = self._write_units(work)
         cost = Cost(units * PRICES.on_demand_per_write_unit, {"write units": units}, self.latencies.put_ms)
         if not work.view.extended or not work.adds:
             return cost
@@ -98,6 +102,30 @@ class DynamoDBCosts(CostModel):
         read = work.adds * max(1.0, ceil(work.entry_bytes / LIMITS.read_unit_bytes))
         asked = Cost(read * PRICES.on_demand_per_read_unit, {"read units": read}, self.latencies.get_ms)
         return total((cost, asked))
+
+    def _write_units(self, work: TouchWork) -> float:
+        changed = work.puts + work.patches + 2 * work.moves + work.deletes + work.adds + work.checks
+        spread = self._spread(work.view, work.facts, work.at) if work.entry_bytes else 0.0
+        return rounded_up_around(work.entry_bytes, spread, LIMITS.write_unit_bytes) * changed
+
+    def _read_units(self, work: Work, size: float, spread: float) -> float:
+        """The units of one request that reads so many bytes, a part of which differs from call to call: rows with as
+        many children as each has."""
+        unit = LIMITS.read_unit_bytes
+        spread = size if work.varies else spread
+        if spread:
+            whole = rounded_up_on_average(spread / unit, (size - spread) / unit)
+        else:
+            # Of many entries, some are larger and some are smaller.
+            around = sqrt(work.entries) * self._spread(work.view, work.facts, work.at)
+            whole = rounded_up_around(size, min(size, around), unit)
+        return whole * (1.0 if work.strong else LIMITS.eventual_read_factor)
+
+    def _spread(self, view: View, facts: ViewFacts, at: tuple[str, ...]) -> float:
+        key = view, at
+        if key not in self._spreads:
+            self._spreads[key] = spread_bytes(self.model, view, facts, at)
+        return self._spreads[key]
 
     def premium(self, work: TouchWork, cost: Cost) -> Cost:
         """As many write units again; each item is prepared and then committed."""
@@ -203,18 +231,6 @@ class DynamoDBCosts(CostModel):
         return couplings(self.model, views, facts)
 
 
-def _write_units(work: TouchWork) -> float:
-    changed = work.puts + work.patches + 2 * work.moves + work.deletes + work.adds + work.checks
-    return max(1.0, ceil(work.entry_bytes / LIMITS.write_unit_bytes)) * changed
-
-
-def _read_units(work: Work, size: float) -> float:
-    """The units of one request that reads so many bytes."""
-    read = size / LIMITS.read_unit_bytes
-    whole = rounded_up_on_average(read) if work.varies else max(1.0, ceil(read))
-    return whole * (1.0 if work.strong else LIMITS.eventual_read_factor)
-
-
 def _by_keys(work: Work) -> bool:
     """Whether it is a GetItem, or a BatchGetItem: indexes have Query alone."""
     return work.get and not work.along and work.view.kind not in INDEXES
@@ -234,12 +250,35 @@ def _sent(work: Work, size: float) -> tuple[float, int]:
     return work.requests * pages, max(1, round(pages))
 
 
-def rounded_up_on_average(mean: float) -> float:
-    """The mean of sizes that are each rounded up to whole units: of sizes spread exponentially around `mean`.
+def rounded_up_on_average(mean: float, beside: float = 0.0) -> float:
+    """The mean of sizes that are each rounded up to whole units: of sizes spread exponentially around `mean`, each with
+    what is always there beside it.
 
     Most are smaller than the mean and some are much larger, as the rows behind one key usually are.
+
+    >>> [round(rounded_up_on_average(*sizes), 2) for sizes in ((0.1,), (2.0,), (0.1, 0.8), (0.1, 1.0), (2.0, 3.5))]
+    [1.0, 2.54, 1.14, 2.0, 5.98]
     """
-    return 1 / -expm1(-1 / mean) if mean > 0.01 else 1.0
+    whole = floor(beside)
+    return whole + 1 + exp((beside - whole - 1) / mean) / -expm1(-1 / mean)
+
+
+def rounded_up_around(mean: float, spread: float, unit: float) -> float:
+    """The mean number of units that sizes take which are spread evenly around `mean`, each rounded up.
+
+    >>> [round(rounded_up_around(mean, 400, 1000), 2) for mean in (100, 800, 900, 1000, 1200, 2000)]
+    [1.0, 1.0, 1.25, 1.5, 2.0, 2.5]
+    """
+    low, high = max(0.0, mean - spread / 2) / unit, (mean + spread / 2) / unit
+    if ceil(low) == ceil(high) or high - low < 1e-9:
+        return max(1.0, ceil(mean / unit))
+    return max(1.0, (_summed_up(high) - _summed_up(low)) / (high - low))
+
+
+def _summed_up(size: float) -> float:
+    """The area under all smaller sizes, each rounded up."""
+    whole = floor(size)
+    return whole * (whole + 1) / 2 + (size - whole) * (whole + 1)
 
 
 def held_capacity(traffic: Traffic) -> float:

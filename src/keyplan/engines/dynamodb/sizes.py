@@ -7,6 +7,7 @@ the one against the other, over every example.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import sqrt
 
 from keyplan.engines.dynamodb.layout import PK, SK, TTL, attribute_name
 from keyplan.engines.dynamodb.limits import LIMITS
@@ -122,6 +123,21 @@ def is_named(model: Model, view: View) -> bool:
         return False
     spared = sum(size for path, size in sizes.items() if path in keyed)
     return spared >= MUCH * sum(sizes.values())
+
+
+def spread_bytes(model: Model, view: View, facts: ViewFacts, at: tuple[str, ...] = ()) -> float:
+    """How far the largest of the usual entries are from the smallest: texts, sets and the like are from half of their
+    average to one and a half of it, each by itself."""
+    if view.measures and not at:
+        return 0.0
+    entity = model.entity_at(view.entity, at)
+    values = facts.embeds[".".join(at)].value_bytes if at else facts.value_bytes
+    sizes = (size for path, size in values.items() if _varies(model.column(entity, path_of(path, model, entity)).type))
+    return sqrt(sum(size * size for size in sizes))
+
+
+def _varies(type: Type) -> bool:
+    return type.of is not None or type.kind in ("string", "text", "bytes", "json")
 
 
 def part_bytes(model: Model, entity: str, parts: Sequence[object]) -> float:
