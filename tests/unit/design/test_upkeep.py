@@ -112,7 +112,7 @@ def test_a_copied_value_fans_out() -> None:
     seen = view(model, "order_id", holds=("order_id", "user", "user.name"))
     part = one(upkeep(model, "rename", seen))
     assert part.work.patches == pytest.approx(20)
-    assert demands(part) == [("fan", 2)], "before the write, and behind it"
+    assert demands(part) == [("old", 1), ("fan", 2)], "the row; its copies before the write, and behind it"
     assert checks(upkeep(model, "rename", seen)) == 1.5, "an intent in the transaction, and its removal"
     assert checks(upkeep(model, "reprice", seen)) == 0
     keyed = view(model, "user.name | order_id", holds=("order_id", "user", "user.name"))
@@ -229,7 +229,7 @@ def test_copies_inside_other_rows_are_found_and_changed() -> None:
     plain = view(model, "order_id")
     inside = Embed("items", "Item", (Part("line"),), ("order", "line", "product", "quantity", "product.name"))
     parts = upkeep(model, "describe", replace(plain, embeds=(inside,)))
-    assert [demand for part in parts for demand in demands(part)] == [("fan", 2)]
+    assert [demand for part in parts for demand in demands(part)] == [("old", 1), ("fan", 2)]
     assert sum(part.work.patches for part in parts) == pytest.approx(2400)  # 120M items of 50k products
     assert not upkeep(model, "describe", plain)
 

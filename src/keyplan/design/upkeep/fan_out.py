@@ -86,7 +86,8 @@ class FanOut(Keeping):
                 continue
             demands, rows, between = found
             if self.scans_embedded:
-                demands = [replace(one, need=replace(one.need, scanned=True)) for one in demands]
+                fans = [replace(one, need=replace(one.need, scanned=True)) for one in demands if one.what == "fan"]
+                demands = [*(one for one in demands if one.what != "fan"), *fans]
             noted = [*self._passed(effect, embed.entity, chain, between), *self._noted(effect)]
             # A subset does not know whom its rows refer to by now: their homes are asked.
             checks = rows if embed.limit is not None else 0.0
@@ -130,6 +131,8 @@ class FanOut(Keeping):
         may point elsewhere are between them and the changed one; None if they are deleted by the same call."""
         rows, between = effect.times, 0.0
         demands = []
+        if not effect.old_known:  # what they repeat until now is what they are looked for with
+            demands.append(Demand(write.name, "old", effect.entity, self._whole_row(effect.entity), effect.times))
         steps = []
         for role in chain:
             steps.append((entity, role))
