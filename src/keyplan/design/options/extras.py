@@ -89,7 +89,7 @@ class Extras:
         told = told_by(
             self.model, need.entity, asked, [one for one in need.trees if one not in waiting], widened=widened
         )
-        return replace(told, trees=(*told.trees, *waiting))
+        return replace(told, trees=(*told.trees, *waiting)) if waiting else told
 
     def _asked(self, found: Match) -> set[str]:
         """The paths that are wanted or tested and that the view does not hold."""

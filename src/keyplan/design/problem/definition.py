@@ -96,6 +96,12 @@ class Problem:
         found._fixed, found._touches = self._fixed, self._touches
         return found
 
+    def as_small(self) -> Problem:
+        """The same problem with entries as small as they can be, whatever is chosen beside them."""
+        found = replace(self, growth=NO_GROWTH)
+        found._fixed, found._touches = self._fixed, self._touches
+        return found
+
     def fixed_cost(self, name: str) -> float:
         """What a chosen view costs by itself: storage and its part of every write, without transactions."""
         if name in self._fixed:

@@ -8,6 +8,7 @@ same model gives the same design on every machine.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 from keyplan.design.program.branch import (
@@ -32,6 +33,9 @@ EXACT = 3_000
 LITTLE = 2e-4
 """In programs of more variables, the share of the whole that such rows may still be about: each run takes as long as
 all the rest. It is part of the gap that is told."""
+PACE = 2
+"""Over so many runs, in such programs, the bound has to rise fast enough to close the gap within all the runs that are
+allowed: where there are many equal choices, each new row only leads to the next of them."""
 UNUSED = 1e-7
 """Values up to this are none."""
 
@@ -65,9 +69,8 @@ def minimize(
     highs.changeColsIntegrality(len(every), every, integer)
     highs.changeColsBounds(len(every), every, lower, numpy.where(is_view & ~used, 0.0, upper))
     found, value = None, INF
-    if _solved_whole(highs, linear):
-        found, value = highs.getSolution(), highs.getInfo().objective_function_value
-        value += untold(linear, larger_rows(linear, found.col_value), found.col_value) * scale
+    if (some := _solved_whole(highs, linear, scale)) is not None:
+        found, value = some.answer, some.value
         # What is a whole number or nothing costs so much more; a share of the calls that are transactions may not.
         too_dear = ~used & numpy.array(linear.whole) & (numpy.array(relaxed.col_dual) > value - least + TOLERANCE)
         upper = numpy.where(too_dear, 0.0, upper)
@@ -85,16 +88,18 @@ def minimize(
     highs.changeColsBounds(len(every), every, lower, upper)
     if found is not None:
         highs.setSolution(found)
-    if not _solved_whole(highs, linear):
+    whole = _solved_whole(highs, linear, scale)
+    if whole is None:
         if branching.values is None:
             return None
         # A choice is known that meets all rows: the solver has simplified the program too far.
         highs.setOptionValue("presolve", "off")
-        if not _solved_whole(highs, linear):
+        whole = _solved_whole(highs, linear, scale)
+        if whole is None:
             return list(branching.values), least
-    if branching.values is not None and branching.value < highs.getInfo().objective_function_value:
-        return list(branching.values), min(branching.value, highs.getInfo().mip_dual_bound)
-    return list(highs.getSolution().col_value), highs.getInfo().mip_dual_bound
+    if branching.values is not None and branching.value < whole.value:
+        return list(branching.values), min(branching.value, whole.bound)
+    return list(whole.answer.col_value), whole.bound
 
 
 def _relaxed(highs: Any, linear: Linear) -> bool:
@@ -109,20 +114,43 @@ def _relaxed(highs: Any, linear: Linear) -> bool:
     return _solved(highs)  # what was known of an answer is gone with the rows that were added last
 
 
-def _solved_whole(highs: Any, linear: Linear) -> bool:
-    """Runs the solver with integers, again with what its answer does not tell of entries that are larger; whether there
-    is an answer."""
-    leeway = LITTLE if len(linear.costs) > EXACT else 0.0
-    for _ in range(AGAIN):
+@dataclass(frozen=True)
+class _Whole:
+    """What the solver found with integers: the cheapest answer of its runs, what that costs with what it does not tell
+    of larger entries, and what none costs less than; times the scale."""
+
+    answer: Any
+    value: float
+    bound: float
+
+
+def _solved_whole(highs: Any, linear: Linear, scale: float) -> _Whole | None:
+    """Runs the solver with integers, again with what its answer does not tell of entries that are larger; None if there
+    is no answer."""
+    is_large = len(linear.costs) > EXACT
+    best: _Whole | None = None
+    bounds: list[float] = []
+    for _ in range(AGAIN + 1):
         if not _solved(highs):
-            return False
-        values = highs.getSolution().col_value
-        rows = larger_rows(linear, values)
-        told = sum(cost * value for cost, value in zip(linear.costs, values, strict=True))
-        if untold(linear, rows, values) <= leeway * told:
-            return True
+            return None
+        answer, about = highs.getSolution(), highs.getInfo()
+        rows = larger_rows(linear, answer.col_value)
+        more = untold(linear, rows, answer.col_value) * scale
+        bounds.append(about.mip_dual_bound)  # more rows never make it less
+        value = about.objective_function_value + more
+        best = (
+            _Whole(answer, value, bounds[-1]) if best is None or value < best.value else replace(best, bound=bounds[-1])
+        )
+        if not more:
+            break
+        if is_large:
+            left = min(more, best.value - best.bound)
+            if left <= LITTLE * best.value:
+                break
+            if len(bounds) > PACE and (bounds[-1] - bounds[-1 - PACE]) * AGAIN < left * PACE:
+                break
         add_rows(highs, rows)
-    return _solved(highs)
+    return best
 
 
 def _loaded(linear: Linear, scale: float, node_limit: int) -> Any:

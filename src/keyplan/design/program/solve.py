@@ -107,7 +107,8 @@ def _trim(problem: Problem, chosen: set[str]) -> set[str]:
 
 def _scale(problem: Problem, linear: Linear) -> float:
     """Brings the objective to a size at which the solver's absolute tolerances are far below a difference."""
-    everything = evaluate(problem, set(problem.views))
+    # Only the size matters, and to price every option once more beside all views takes long.
+    everything = evaluate(problem.as_small(), set(problem.views))
     reads = sum(cost for cost in everything.read_cost.values() if cost != INFEASIBLE)
     cheapest = min((cost for cost in linear.costs[: len(problem.views)] if cost > 0), default=1.0)
     return 1e5 / max(reads, cheapest, 1e-12)
