@@ -22,6 +22,9 @@ ROUNDS = 10
 """How often rows are added to the program without integers: after three or four, hardly any are found."""
 BRANCHES = 60
 """So many are tried: more take longer than the general solver."""
+STEPS = 1_500_000
+"""Where entries may be larger beside others, so many branches times variables are tried: each branch adds the rows
+about that as it needs them, and the general solver begins anew for them, again and again."""
 VARIABLES = 5_000
 """Larger programs are not closed by so few."""
 UNDECIDED = 2_000
@@ -55,7 +58,8 @@ class Branching:
         every = numpy.arange(len(upper), dtype=numpy.int32)
         branches = [(numpy.zeros(len(upper)), upper)]
         is_small = len(upper) <= VARIABLES and numpy.count_nonzero(upper) <= UNDECIDED
-        for _ in range(BRANCHES if is_small else 0):
+        most = BRANCHES if self.linear.larger is None else max(BRANCHES, STEPS // len(upper))
+        for _ in range(most if is_small else 0):
             low, high = branches.pop()
             self.highs.changeColsBounds(len(every), every, low, high)
             status, answer = self._tried()
