@@ -77,7 +77,8 @@ class Nodes:
         for sub in option.subs:
             if not sub.under and not sub.early:
                 # What the nested plan takes from the row has to be there.
-                for condition in sub.goal.need.given:
+                asked = self.choice[sub.goal.number].match
+                for condition in (*sub.goal.need.given, *(asked.given if asked is not None else ())):
                     held |= {operand.path for operand in condition.operands if isinstance(operand, Outer)}
         reachable = self._reachable(view, found.at)
         takes = tuple(text for text in in_order(self.model, need.entity, held) if text in reachable)

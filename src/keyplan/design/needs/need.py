@@ -89,6 +89,9 @@ class Need:
     there are none of them."""
     scanned: bool = False
     """Where nothing finds them, everything is read, whatever that takes."""
+    known: Set[str] = frozenset()
+    """Of one row that is given by its key: what the row that it is read for has of it besides, and never changes. A
+    place whose key has that in it as well can be asked by it."""
 
     def __hash__(self) -> int:
         """Worked out once: what is found for a need is remembered under it, and asked for again and again."""
@@ -96,7 +99,7 @@ class Need:
         if known is None:
             asked = (self.entity, self.given, self.wants, self.trees, self.order, self.limit, self.strong)
             more = (self.at_least, self.fewer, self.fold, self.buckets, self.window, self.when_many)
-            known = self.__dict__["_hash"] = hash((asked, more, self.implied, self.scanned))
+            known = self.__dict__["_hash"] = hash((asked, more, self.implied, self.scanned, self.known))
         return known
 
 
@@ -156,6 +159,17 @@ def row_by_key(model: Model, entity: str, wants: Iterable[str], *, prefix: str =
     key = model.entities[entity].key
     given = tuple(Condition(Path((), column), "=", (Outer(prefix + column),)) for column in key)
     return Need(entity, given, wanted(model, entity, wants), strong=strong)
+
+
+def by_known(need: Need, paths: Iterable[str | None]) -> Need:
+    """The need as it is asked of a place with these paths in its key: by what is known of the row, if that is all of
+    them, or else by what is given."""
+    given = {str(condition.path) for condition in need.given}
+    asked = [path for path in paths if path is not None and path not in given]
+    if not asked or not set(asked) <= need.known:
+        return need
+    more = tuple(Condition(Path((), path), "=", (Outer(path),)) for path in asked)
+    return replace(need, given=(*need.given, *more), known=frozenset())
 
 
 def whole_row(model: Model, entity: str) -> Need:

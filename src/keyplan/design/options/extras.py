@@ -5,12 +5,14 @@ Each is a need of its own, so often per row that is found.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from keyplan.design.candidates.keys import changing_columns
 from keyplan.design.candidates.match import Match
 from keyplan.design.candidates.overflow import begins, chance_of_more, rows_if_more
+from keyplan.design.candidates.required import is_home
 from keyplan.design.needs.computed import is_keyable
 from keyplan.design.needs.need import (
     Need,
@@ -76,11 +78,13 @@ def outer_paths(need: Need) -> set[str]:
 class Extras:
     """What has to be fetched besides, worked out for the ways of one design problem."""
 
-    def __init__(self, model: Model, statistics: Statistics, kinds: Mapping[str, Kind]) -> None:
+    def __init__(self, model: Model, statistics: Statistics, kinds: Mapping[str, Kind], views: Sequence[View]) -> None:
         self.model = model
         self.statistics = statistics
         self.kinds = kinds
-        self._rows: dict[tuple[str, frozenset[str], bool], Need] = {}
+        self._views = views
+        self._beside: dict[str, set[str]] = {}
+        self._rows: dict[tuple[str, frozenset[str], bool, frozenset[str]], Need] = {}
 
     def told(self, need: Need, found: Match, *, widened: bool) -> Told:
         """What the children of rows tell that come with these, of all that the view does not hold."""
@@ -125,7 +129,8 @@ class Extras:
             fixed = {c.path.column for c in need.given if c.op == "=" and not c.path.roles and c.cut is None}
             if set(here.key) <= fixed:
                 return None  # the key is known: reading the row at once is never dearer
-            whole = self._row(need.entity, own | behind, need.strong)
+            known = self._beside_keys(need.entity) & self._reachable(found)
+            whole = self._row(need.entity, own | behind, need.strong, known)
             extras.append(Extra("", "row", replace(whole, trees=waiting) if waiting else whole, rows))
         else:
             reachable = self._reachable(found)
@@ -151,12 +156,22 @@ class Extras:
         reachable = self._reachable(found) if behind else set()
         return tuple(tree for tree in behind if not outer_paths(self._child_rows(need, tree)) <= reachable)
 
-    def _row(self, entity: str, paths: Set[str], strong: bool) -> Need:
+    def _row(self, entity: str, paths: Set[str], strong: bool, known: Set[str]) -> Need:
         """One row by its key; the same need for the same paths, whichever view lacks them."""
-        asked = (entity, frozenset(paths), strong)
+        asked = (entity, frozenset(paths), strong, frozenset(known))
         if asked not in self._rows:
-            self._rows[asked] = row_by_key(self.model, entity, paths, strong=strong)
+            need = row_by_key(self.model, entity, paths, strong=strong)
+            self._rows[asked] = replace(need, known=asked[3]) if known else need
         return self._rows[asked]
+
+    def _beside_keys(self, entity: str) -> set[str]:
+        """What keys of possible homes have besides the entity's own and never changes, so that it is as true in every
+        other view."""
+        if entity not in self._beside:
+            homes = (view for view in self._views if view.entity == entity and is_home(self.model, self.kinds, view))
+            paths = {part.path for view in homes for part in view.parts if part.path is not None and part.cut is None}
+            self._beside[entity] = paths - set(self.model.entities[entity].key) - changing_columns(self.model)[entity]
+        return self._beside[entity]
 
     def _reachable(self, found: Match) -> set[str]:
         """The paths that a read of the view, or of what it embeds, can deliver."""

@@ -12,7 +12,7 @@ from math import sqrt
 
 from keyplan.design.candidates.match import KeyMatch, Match, child_view, held_by, key_shape, match_contents, match_key
 from keyplan.design.candidates.required import is_home
-from keyplan.design.needs.need import Need, rows_found
+from keyplan.design.needs.need import Need, by_known, rows_found
 from keyplan.design.options.extras import OWN_ROW, Extra, Extras, Variant
 from keyplan.design.statistics.buckets import bucket_of, rounds_of_a_walk
 from keyplan.design.statistics.derived import Statistics
@@ -158,7 +158,7 @@ class Ways:
         for view in views:
             if view.embeds and kinds[view.kind].one_value and is_home(model, kinds, view):
                 self._documents[view.entity].append(view)
-        self.extras = Extras(model, statistics, kinds)
+        self.extras = Extras(model, statistics, kinds, views)
         self._sizes: dict[tuple[str, str], float] = {}
         self._entry_sizes: dict[tuple[str, tuple[str, ...]], float] = {}
         self._whole: dict[str, float] = {}
@@ -181,22 +181,23 @@ class Ways:
         found: Found = {}
         alone = not need.trees or not self._documents[need.entity]  # ways through one view into another are not
         before = self._found_before.get(need) if alone else None
-        able: list[tuple[int, Place, Asked]] = []
+        able: list[tuple[int, Place, Asked, Need]] = []
         for places in self._places[need.entity].values():
-            asked = self._asked(need, places[0][1])
+            here = by_known(need, (part.path for part in places[0][1].seen.parts)) if need.known else need
+            asked = self._asked(here, places[0][1])
             if asked is not None:
-                able += ((number, place, asked) for number, place in places)
+                able += ((number, place, asked, here) for number, place in places)
         able.sort(key=lambda one: one[0])
-        for _, place, asked in able:
+        for _, place, asked, here in able:
             name = (place.view.name, place.at)
             if before is not None and place.view.name in self._same:
                 if name in before:
                     found[name] = before[name]
                 continue
             refused: list[str] = []
-            way = self._way(need, place, asked, refused)
+            way = self._way(here, place, asked, refused)
             if way is not None:
-                more = (*self._variants(need, place, asked, way), *self._through(need, place, asked))
+                more = (*self._variants(here, place, asked, way), *self._through(here, place, asked))
                 found[name] = ([way, *more], refused)
             elif refused:
                 found[name] = ([], refused)
