@@ -13,7 +13,7 @@ from keyplan.errors import ArgumentError
 from keyplan.model.entity import Entity, Field
 from keyplan.model.model import Model
 from keyplan.model.new_row import NewId, NewRow, row_from_arguments
-from keyplan.model.pattern import Condition, Param
+from keyplan.model.pattern import Condition, Param, Path
 from keyplan.model.types import Type
 from keyplan.model.write import Children, Write
 from keyplan.reference.database import Clock, Database
@@ -124,6 +124,9 @@ def _arguments(
 ) -> dict[str, Any]:
     """Arguments that fit one row, with a stranger among them now and then."""
     rows = list(database.rows[entity].values())
+    paths = [condition.path for condition in conditions if condition.operands]
+    if not all(path.column in database.model.entities[entity].key for path in paths) and not chance(draw, 3):
+        rows = [row for row in rows if all(_there(database, entity, row, path) for path in paths)] or rows
     row = draw(st.sampled_from(rows)) if rows else None
     found: dict[str, Any] = {}
     for condition in conditions:
@@ -151,9 +154,7 @@ def _lonely(found: Mapping[str, Any], name: str) -> bool:
 
 def _operand(draw: st.DrawFn, database: Scene, entity: str, row: Row | None, condition: Condition) -> Any:
     type = database.model.column(entity, condition.path).type
-    there: list[Any] = []
-    if row is not None:
-        there = [value for value in database.tables.values(entity, row, condition.path) if value is not None]
+    there = _there(database, entity, row, condition.path) if row is not None else []
     if condition.op == "search":
         return _words(draw, database, entity, row, condition)
     if condition.op == "contains":
@@ -172,6 +173,11 @@ def _operand(draw: st.DrawFn, database: Scene, entity: str, row: Row | None, con
     if condition.op == "begins_with":
         return value[: draw(st.integers(0, 2))]
     return value
+
+
+def _there(database: Scene, entity: str, row: Row, path: Path) -> list[Any]:
+    """What a row has at the end of a path."""
+    return [value for value in database.tables.values(entity, row, path) if value is not None]
 
 
 def _words(draw: st.DrawFn, database: Scene, entity: str, row: Row | None, condition: Condition) -> str:
