@@ -281,8 +281,9 @@ def _grouped(draw: st.DrawFn, groups: list[Reach], computed: list[str]) -> dict[
     """`group`, and which of the groups in which order; an only one may be a list, as what it is named by is its own."""
     found: dict[str, Any] = {"group": {f"g{number}": _group(draw, reach) for number, reach in enumerate(groups)}}
     names = [*computed, *found["group"]]
-    if len(groups) == 1 and found["group"]["g0"] == groups[0].path.column and "." not in groups[0].text:
-        found["group"], names = [groups[0].text], [*computed, groups[0].text]
+    own = groups[0].text
+    if len(groups) == 1 and found["group"]["g0"] == own and "." not in own and own not in computed:
+        found["group"], names = [own], [*computed, own]
     if draw(st.booleans()):
         terms = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
         found["order"] = ", ".join(name + draw(st.sampled_from(["", " desc"])) for name in terms)
