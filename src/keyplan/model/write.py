@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from keyplan.model.entity import Entity
 from keyplan.model.pattern import Condition, Operand, Traffic
 from keyplan.model.types import Type
 
@@ -62,3 +63,33 @@ class Transaction:
     traffic: Traffic | None = None
     """None: as often as its first write, whose own rate then counts these calls."""
     line: int = 0
+
+
+def is_told_by_others(entity: Entity, condition: Condition) -> bool:
+    """Whether other rows tell if a condition holds for a row: it is about what is behind roles, or computed of them."""
+    paths = (condition.path, *condition.also)
+    return any(path.roles or entity.columns[path.column].computed is not None for path in paths)
+
+
+def has_to_be_found(entity: Entity, write: Write) -> bool:
+    """Whether the key does not say all that is to be known of which rows an update or delete means."""
+    return not write.by_key or any(is_told_by_others(entity, condition) for condition in write.where)
+
+
+def written_entities(entities: Mapping[str, Entity], write: Write) -> set[str]:
+    """The entities whose rows a write makes, changes or takes away."""
+    return {write.entity, *written_along(entities, write)}
+
+
+def written_along(entities: Mapping[str, Entity], write: Write) -> set[str]:
+    """The entities of the children that a write makes or takes away along."""
+    found: set[str] = set()
+
+    def walk(entity: str, children: Children) -> None:
+        for name, deeper in children.items():
+            child = entities[entity].roles[name].entity
+            found.add(child)
+            walk(child, deeper)
+
+    walk(write.entity, write.children)
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -30,6 +30,8 @@ class Prepared:
     """The parameters."""
     new: NewRow | None = None
     """create and upsert: the row, with its children."""
+    rows: list[Row] = field(default_factory=list)
+    """update and delete: those that are meant, which is settled before the call writes anything."""
 
 
 class Writer:
@@ -43,7 +45,7 @@ class Writer:
         self.written: set[tuple[str, Key]] = set()
 
     def prepare(self, write: Write, label: str, arguments: Mapping[str, Any]) -> Prepared:
-        """Checks the arguments, before anything is looked at or changed."""
+        """Checks the arguments, and finds the rows that are meant, before anything is changed."""
         if write.kind in ("create", "upsert"):
             new = self._new_row(write.entity, label, arguments, write.children)
             self._note_new(new)
@@ -51,7 +53,10 @@ class Writer:
         values = bind_params(self.model, write, arguments, label)
         if write.by_key:
             self._note(label, write.entity, self._key(write, values))
-        return Prepared(write, label, values)
+        ready = Prepared(write, label, values)
+        if write.kind != "change":
+            ready.rows = matching(self.tables, write.entity, write.where, values, self.now)
+        return ready
 
     def run(self, ready: Prepared) -> Any:
         """Does one write and returns its answer."""
@@ -62,12 +67,12 @@ class Writer:
         if write.kind == "change":
             row = self._change(ready)
             return self._returned(write, row) if write.returns else None
-        rows = matching(self.tables, write.entity, write.where, ready.values, self.now)
         if write.condition:
-            self._check_condition(ready, rows)
-        answers = [self._update(ready, row) if write.kind == "update" else self._delete(ready, row) for row in rows]
+            self._check_condition(ready)
+        do = self._update if write.kind == "update" else self._delete
+        answers = [do(ready, row) for row in ready.rows]
         if not write.by_key:
-            return len(rows)
+            return len(ready.rows)
         return answers[0] if answers else None
 
     def upsert_row(self, entity: str, label: str, arguments: Mapping[str, Any]) -> None:
@@ -153,14 +158,14 @@ class Writer:
                 raise RangeError(f"{ready.label}: '{column}': {error}; nothing was written") from None
         return sums
 
-    def _check_condition(self, ready: Prepared, rows: list[Row]) -> None:
+    def _check_condition(self, ready: Prepared) -> None:
         """`if`: some row must be there, and it must hold for it."""
         write = ready.write
-        held = matching(self.tables, write.entity, (*write.where, *write.condition), ready.values, self.now)
-        if not rows or len(held) < len(rows):
+        held = matching(self.tables, write.entity, write.condition, ready.values, self.now)
+        if not ready.rows or any(row not in held for row in ready.rows):
             reason = (
                 "its condition does not hold; read the row again"
-                if rows
+                if ready.rows
                 else f"there is no such {write.entity}; check its key"
             )
             raise ConflictError(f"{ready.label}: {reason}")
@@ -211,7 +216,8 @@ class Writer:
 
     def _fixed(self, where: Iterable[Condition], column: str, values: Mapping[str, Any], type: Any) -> Any:
         for condition in where:
-            if condition.op == "=" and not condition.path.roles and condition.path.column == column:
+            is_equal = condition.op == "=" and condition.cut is None
+            if is_equal and not condition.path.roles and condition.path.column == column:
                 return operand_value(condition.operands[0], type, values, self.now)
         raise AssertionError(f"the where does not fix '{column}'")
 

@@ -33,7 +33,7 @@ from keyplan.design.statistics.derived import Statistics
 from keyplan.engines.upserts import is_told_apart
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Path
-from keyplan.model.write import Children, Write
+from keyplan.model.write import Children, Write, has_to_be_found, written_entities
 
 
 def all_needs(model: Model, statistics: Statistics, *, subsets: bool = False) -> Iterator[Need]:
@@ -95,7 +95,11 @@ def _raised(model: Model, statistics: Statistics, need: Need) -> Iterator[Need]:
             whole = write.kind in ("upsert", "delete", "change")
             if write.entity == target and (whole or changes & inner):
                 yield dependents(model, need.entity, name)
-            if write.kind == "create" and not is_generated(model, target) and target in _created(model, write):
+            if (
+                write.kind == "create"
+                and not is_generated(model, target)
+                and target in written_entities(model.entities, write)
+            ):
                 yield dangling(model, need.entity, name)
     for tree in (*need.trees, *told_by(model, need.entity, asked, need.trees, widened=True).trees):
         chain = tree.role.split(".")
@@ -123,24 +127,11 @@ def _followed(model: Model, statistics: Statistics, entity: str, name: str, colu
                 yield dangling(model, entity, name)
 
 
-def _created(model: Model, write: Write) -> set[str]:
-    """The entities whose rows a write makes."""
-    found = {write.entity}
-
-    def walk(entity: str, children: Children) -> None:
-        for name, deeper in children.items():
-            found.add(model.entities[entity].roles[name].entity)
-            walk(model.entities[entity].roles[name].entity, deeper)
-
-    walk(write.entity, write.children)
-    return found
-
-
 def write_lookups(model: Model, statistics: Statistics, write: Write) -> list[tuple[str, Need, float]]:
     """What a write reads whatever the views are: (kind, need, times per call)."""
     found: list[tuple[str, Need, float]] = []
     here = model.entities[write.entity]
-    if not write.by_key:
+    if has_to_be_found(here, write):
         whole = wanted(model, write.entity, here.stored)
         where = as_listed(model, write.entity, write.where)
         found.append(("find", Need(write.entity, where, whole, strong=True, at_least=write.rows or 0.0), 1.0))

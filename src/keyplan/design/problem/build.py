@@ -451,7 +451,7 @@ def _returned(
     for name, write in model.writes.items():
         share = calls[name].together
         always = any((root.name, root.kind) == (name, "old") for root in ground.roots)
-        if share and not always and name in served and is_read_to_return(write, ground.costs):
+        if share and not always and name in served and is_read_to_return(model, write, ground.costs):
             goal = ground.options.root(whole_row(model, write.entity), None)
             read = Root(name, "old", goal, write.traffic.rate * share, label=write.entity)
             too = [root for root in roots if (root.name, root.kind, root.label) == (name, "old", write.entity)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from keyplan.engines.work import CostModel
 from keyplan.model.model import Model
-from keyplan.model.write import Transaction, Write
+from keyplan.model.write import Transaction, Write, has_to_be_found
 from keyplan.plan.design import Finding
 from keyplan.units import format_rate
 
@@ -37,10 +37,11 @@ def more_than_said(model: Model) -> Iterator[Finding]:
             )
 
 
-def is_read_to_return(write: Write, costs: CostModel) -> bool:
+def is_read_to_return(model: Model, write: Write, costs: CostModel) -> bool:
     """Whether a call that is made together with others has to read the row that it returns, and reads it for that
     alone."""
-    known = write.kind == "create" or (write.kind == "delete" and bool(write.children)) or not write.by_key
+    known = write.kind == "create" or (write.kind == "delete" and bool(write.children))
+    known = known or has_to_be_found(model.entities[write.entity], write)
     return bool(write.returns) and not costs.returns_together and not known
 
 

@@ -22,7 +22,7 @@ from keyplan.engines.upserts import is_told_apart, needs_row
 from keyplan.engines.work import CostModel
 from keyplan.model.entity import EXPIRES, Role
 from keyplan.model.model import Model
-from keyplan.model.write import Children, Write
+from keyplan.model.write import Children, Write, written_along
 from keyplan.plan.dangling import dangling_role
 from keyplan.plan.steps import Figures
 from keyplan.plan.view import View
@@ -117,13 +117,13 @@ class WriteCalls:
                         self.watches[at].setdefault((entity, chain), set()).update(columns)
 
     def of(self, write: Write, found: Figures | None, entries: float) -> tuple[float, int]:
-        """The requests and round trips of one call; `found` is what looking for the rows of a wide write takes, and
-        `entries` what is written."""
+        """The requests and round trips of one call; `found` is what looking for the rows takes that it means,
+        and `entries` what is written."""
         count = _Count()
         rows = 1.0
         if found is not None:
             count.requests, count.trips = found.requests, found.trips
-            rows = max(1.0, write.rows or found.rows)
+            rows = 1.0 if write.by_key else max(1.0, write.rows or found.rows)
         one = _Count()
         changed = self._changed(write)
         self._old(write, changed, one, known=found is not None)
@@ -148,6 +148,7 @@ class WriteCalls:
         self._behind(watched, entries, one, new=new)
         self._behind(following, entries, one, new=False)
         meeting = any(kept.recomputed or (kept.extended and not self.costs.extends) for kept in self.kept[write.entity])
+        meeting = meeting or write.entity in written_along(self.model.entities, write)
         at_once = ceil(rows / (1 if meeting else ROWS_AT_ONCE))
         return count.requests + rows * one.requests, count.trips + at_once * one.trips
 
@@ -269,7 +270,7 @@ class WriteCalls:
                 wanted[of.entity] = wanted.get(of.entity, 0.0) + of.times
         count.add(self.lookup(whole_row(self.model, entity), times) for entity, times in wanted.items())
         share = self.together.get(write.name, 0.0)
-        if share and write.entity not in wanted and is_read_to_return(write, self.costs):
+        if share and write.entity not in wanted and is_read_to_return(self.model, write, self.costs):
             found = self.lookup(whole_row(self.model, write.entity), 1.0)
             count.requests += share * found.requests
             count.trips += found.trips if share >= 0.5 else 0

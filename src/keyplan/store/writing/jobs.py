@@ -6,7 +6,7 @@ None if nothing is to be done, or raises ConflictError if the write is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -101,7 +101,10 @@ class Written(Job):
 
     write: Write
     call: Call
+    own: tuple[Condition, ...]
+    """What a `where` says of the row besides the key, as far as the row itself tells; the rest a plan has found out."""
     where: Filter | None
+    """Whether that is so."""
     condition: Filter | None
 
     def __post_init__(self) -> None:
@@ -138,19 +141,13 @@ class Written(Job):
         return row
 
     def tests(self) -> tuple[Test, ...] | None:
-        """The `where` besides the key, and the `if`, as tests by the engine; None if they cannot be."""
-        found: list[Test] = []
-        for condition in (*self.write.where, *self.write.condition):
-            if condition in self.write.where and self._is_key(condition):
-                continue
-            if condition.path.roles or condition.op == "search":
-                return None
-            type = self.entity.columns[condition.path.column].type
-            found.append(_test(condition, type, self.call))
-        return tuple(found)
+        """What the row itself tells of the `where`, and the `if`, as tests by the engine; None if they cannot be."""
+        conditions = (*self.own, *self.write.condition)
+        return self._tests(conditions) if not any(one.op == "search" for one in conditions) else None
 
-    def _is_key(self, condition: Condition) -> bool:
-        return condition.op == "=" and condition.cut is None and condition.path.column in self.entity.key
+    def _tests(self, conditions: Iterable[Condition]) -> tuple[Test, ...]:
+        columns = self.entity.columns
+        return tuple(_test(condition, columns[condition.path.column].type, self.call) for condition in conditions)
 
     def matches(self, old: Row | None) -> bool:
         """Whether there is a row to be written; refuses the write if its `if` does not hold."""
@@ -165,7 +162,7 @@ class Written(Job):
 
     def read_tests(self) -> tuple[Test, ...]:
         """The columns that `where` and `if` looked at are tested again, in the moment of the write."""
-        return self.tests() or ()
+        return self._tests(one for one in (*self.own, *self.write.condition) if one.op != "search")
 
 
 @dataclass
@@ -218,10 +215,12 @@ class Delete(Written):
 
     cascade: bool = False
     """The row was found below one that is deleted."""
+    taken_along: bool = False
+    """The row is gone already, from below another one that the same write means; what is below itself is left."""
 
     def blind(self, mutator: Mutator) -> RowChange | None:
         tests = self.tests()
-        if self.write.children or tests is None or not mutator.is_blind_removal(self.entity.name):
+        if self.write.children or self.taken_along or tests is None or not mutator.is_blind_removal(self.entity.name):
             return None
         row = dict(zip(self.entity.key, self.key, strict=True))
         expect = "present" if tests or self.returning else "any"
@@ -238,7 +237,7 @@ class Delete(Written):
         )
 
     def change(self, old: Row | None) -> RowChange | None:
-        if self.cascade:
+        if self.cascade or self.taken_along:
             if old is None:
                 return None
             return RowChange(self.entity.name, self.key, old, None, self.label, expect="present")
@@ -334,14 +333,19 @@ def _test(condition: Condition, type: Type, call: Call) -> Test:
     return Test(condition.path.column, condition.op, value, condition.cut)
 
 
+def fixing(entity: Entity, write: Write) -> dict[str, Condition]:
+    """The conditions of a `where` that fix parts of the key: of each part the first one."""
+    found: dict[str, Condition] = {}
+    for condition in write.where:
+        path = condition.path
+        if condition.op == "=" and condition.cut is None and not path.roles and path.column in entity.key:
+            found.setdefault(path.column, condition)
+    return found
+
+
 def key_values(entity: Entity, write: Write, args: Mapping[str, Any], now: datetime) -> Key:
     """The key that the `where` of a write by key fixes."""
-    values = []
-    for column in entity.key:
-        fixed = next(
-            condition
-            for condition in write.where
-            if condition.op == "=" and condition.cut is None and condition.path == ((), column)
-        )
-        values.append(operand_value(fixed.operands[0], entity.columns[column].type, args, now))
-    return tuple(values)
+    fixed = fixing(entity, write)
+    return tuple(
+        operand_value(fixed[column].operands[0], entity.columns[column].type, args, now) for column in entity.key
+    )

@@ -59,7 +59,7 @@ class Returned:
     def outcome(self, batch: Batch, entries: Sequence[Row | None]) -> Rows:
         rows: Rows = {}
         for number, change in enumerate(batch.changes):
-            if change.follows:
+            if change.follows or change.derived:
                 continue
             row = change.new if change.new is not None else change.old
             if number in batch.homes:

@@ -66,10 +66,11 @@ class RowChanges:
             if change is not None:
                 found.append(change)
                 world.changed[change.entity, change.key] = (change.old, change.new)
-                if isinstance(job, Delete) and job.write.children and not job.cascade:
-                    roles = [job.entity.roles[name] for name in job.write.children]
+            if isinstance(job, Delete) and job.write.children and not job.cascade and (change or job.taken_along):
+                roles = [job.entity.roles[name] for name in job.write.children]
+                if change is not None:
                     change.covered = frozenset((role.entity, role.field) for role in roles)
-                    found += yield from self.cascade(job, found, now)
+                found += yield from self.cascade(job, found, now)
         return found, world.seen
 
     def fetch_sources(self, world: World, fresh: Iterable[NewRow]) -> Proc[None]:

@@ -17,9 +17,9 @@ from keyplan.errors import ArgumentError, ConflictError, UnsupportedError
 from keyplan.model.arguments import Binder, Part
 from keyplan.model.model import Model
 from keyplan.model.new_row import NewId, NewRow, generate, row_from_arguments
-from keyplan.model.pattern import Select
+from keyplan.model.pattern import Condition, Select
 from keyplan.model.shape import shape, shape_created
-from keyplan.model.write import Write
+from keyplan.model.write import Write, has_to_be_found, is_told_by_others, written_along, written_entities
 from keyplan.plan.design import Design
 from keyplan.store.pump import gather
 from keyplan.store.reading.execute import ROOT, Executor, Runner
@@ -28,7 +28,7 @@ from keyplan.store.writing.afterwards import Afterwards
 from keyplan.store.writing.cascades import Cascades
 from keyplan.store.writing.commit import Commit
 from keyplan.store.writing.intents import Intents
-from keyplan.store.writing.jobs import Change, Delete, Job, Put, Update, Written, key_values
+from keyplan.store.writing.jobs import Change, Delete, Job, Put, Update, Written, fixing, key_values
 from keyplan.store.writing.mutate import Mutator
 from keyplan.store.writing.refusals import Refusals
 from keyplan.store.writing.returned import Returned, Rows
@@ -53,10 +53,12 @@ class Prepared:
 @dataclass
 class _Compiled:
     binder: Binder | None
+    own: tuple[Condition, ...]
+    """The conditions besides the key that the row itself tells about."""
     where: Filter | None
-    """The conditions besides the key, on own columns."""
     condition: Filter | None
     find: Runner | None
+    """What finds the rows, where their key does not say which are meant."""
 
 
 class Writer:
@@ -90,27 +92,32 @@ class Writer:
     def compile(self, write: Write) -> _Compiled:
         entity = self.model.entities[write.entity]
         binder = None if write.kind in ("create", "upsert") else Binder(self.model, write)
-        extra = [
-            condition
-            for condition in write.where
-            if not condition.path.roles
-            and entity.columns[condition.path.column].computed is None
-            and not (write.by_key and condition.op == "=" and condition.path.column in entity.key)
-        ]
+        fixed = fixing(entity, write).values()
+        own = tuple(one for one in write.where if self.tells(write, one) and not any(one is other for other in fixed))
         plan = self.design.writes.get(write.name)
-        wide = any(
-            condition.path.roles or entity.columns[condition.path.column].computed is not None
-            for condition in write.where
-        )
         find = None
-        if write.kind in ("update", "delete") and (wide or not write.by_key) and plan is not None and plan.find:
+        if has_to_be_found(entity, write) and plan is not None and plan.find:
             find = self.executor.compile(plan.find)
         return _Compiled(
             binder,
-            compile_filter(self.model, write.entity, extra),
+            own,
+            compile_filter(self.model, write.entity, own),
             compile_filter(self.model, write.entity, write.condition),
             find,
         )
+
+    def tells(self, write: Write, condition: Condition) -> bool:
+        """Whether a row, as its home holds it, tells if a condition of a write holds.
+
+        What is computed it may hold as well. But which rows are meant is found out before any is written, and what is
+        computed of the rows that are written changes under way.
+        """
+        entity = self.model.entities[write.entity]
+        if not is_told_by_others(entity, condition):
+            return True
+        kept = {one.column: one for one in self.mutator.places.kept[write.entity]}
+        found = kept.get(condition.path.column) if not condition.path.roles and not condition.also else None
+        return found is not None and found.child not in written_entities(self.model.entities, write)
 
     # Preparing: arguments are checked before anything is read
 
@@ -160,7 +167,7 @@ class Writer:
         compiled = self.compiled[write.name]
         entity = self.model.entities[write.entity]
         make: type[Written] = {"update": Update, "delete": Delete, "change": Change}[write.kind]
-        return make(self.model, entity, label, key, write, call, compiled.where, compiled.condition)
+        return make(self.model, entity, label, key, write, call, compiled.own, compiled.where, compiled.condition)
 
     # Running
 
@@ -173,23 +180,36 @@ class Writer:
 
     def run_all(self, prepared: Sequence[Prepared]) -> Proc[list[Any]]:
         """Does several writes together, or none of them."""
-        jobs = [job for one in prepared for job in one.jobs]
+        known: dict[tuple[str, Key], Row | None] = {}
         for one in prepared:
             if self.compiled[one.write.name].find is not None:
-                yield from self.located(one)
-        rows = yield from self.commit(jobs, prepared[0].call.now, prepared[0].call.trace)
+                _, whole = yield from self.found(one)
+                known |= whole
+        jobs = [job for one in prepared for job in one.jobs]
+        if not jobs:
+            return [None for _ in prepared]
+        rows = yield from self.commit(jobs, prepared[0].call.now, prepared[0].call.trace, known)
         return [self.answer(one, rows) for one in prepared]
 
-    def located(self, prepared: Prepared) -> Proc[None]:
-        """A write by key with conditions on other rows: whether they hold is found out by its plan."""
-        find = self.compiled[prepared.write.name].find
+    def found(self, prepared: Prepared) -> Proc[tuple[list[Key], dict[tuple[str, Key], Row | None]]]:
+        """The keys of the rows that a write means, and those of them that were read as a whole.
+
+        A write by key whose row is not among them has nothing to do.
+        """
+        write, call = prepared.write, prepared.call
+        find, entity = self.compiled[write.name].find, self.model.entities[write.entity]
         assert find is not None
-        prepared.call.strong = True
-        (rows,) = yield from find.many(prepared.call, ROOT)
-        if not rows:
-            if prepared.write.condition:
-                raise ConflictError(f"{prepared.label}: there is no such {prepared.write.entity}; check its key")
+        call.strong = True
+        (rows,) = yield from find.many(call, ROOT)
+        found = {tuple(row[column] for column in entity.key): row for row in rows}
+        if not found:
+            if write.condition:
+                raise ConflictError(f"{prepared.label}: there is no such {entity.name}; check what it is asked by")
             prepared.jobs.clear()
+        # What the search has read is the whole row, unless the home holds more than that.
+        if self.mutator.places.carried(entity.name) or not set(entity.stored) <= set(find.provides):
+            return list(found), {}
+        return list(found), {(entity.name, key): {c: row[c] for c in entity.stored} for key, row in found.items()}
 
     def answer(self, prepared: Prepared, rows: Mapping[tuple[str, Key], Row | None]) -> Any:
         """What a write returns."""
@@ -205,28 +225,18 @@ class Writer:
     def run_wide(self, prepared: Prepared) -> Proc[int]:
         """Every row that a `where` finds, each on its own."""
         write, call = prepared.write, prepared.call
-        find = self.compiled[write.name].find
-        assert find is not None
-        entity = self.model.entities[write.entity]
-        call.strong = True
-        (rows,) = yield from find.many(call, ROOT)
-        found = {tuple(row[column] for column in entity.key): row for row in rows}
-        keys = list(found)
-        # What the search has read is the whole row, unless the home holds more than that.
-        whole = not self.mutator.places.carried(entity.name) and set(entity.stored) <= set(find.provides)
-        known = {(entity.name, key): {c: row[c] for c in entity.stored} for key, row in found.items()} if whole else {}
-        if write.condition and not keys:
-            raise ConflictError(f"{prepared.label}: there is no such {entity.name}; check what it is asked by")
-        count = 0
-        at_once = ROWS_AT_ONCE if not self.mutator.groups.meet(entity.name) else 1
+        keys, known = yield from self.found(prepared)
+        nested = write.entity in written_along(self.model.entities, write)
+        at_once = ROWS_AT_ONCE if not nested and not self.mutator.groups.meet(write.entity) else 1
+        written: set[tuple[str, Key]] = set()
         for start in range(0, len(keys), at_once):
-            procs = [
-                self.commit([self.job(write, prepared.label, call, key)], call.now, call.trace, known)
-                for key in keys[start : start + at_once]
-            ]
-            done = yield from gather(procs)
-            count += sum(1 for rows_done in done if rows_done)
-        return count
+            jobs = [self.job(write, prepared.label, call, key) for key in keys[start : start + at_once]]
+            for job in jobs:
+                if isinstance(job, Delete) and (write.entity, job.key) in written:
+                    job.taken_along, known[write.entity, job.key] = True, None
+            done = yield from gather(self.commit([job], call.now, call.trace, known) for job in jobs)
+            written.update(place for rows in done for place in rows)
+        return sum((write.entity, key) in written for key in keys)
 
     def commit(
         self,
