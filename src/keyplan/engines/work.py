@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from keyplan.model.pattern import Traffic
 from keyplan.model.types import Type
@@ -220,6 +221,34 @@ class Couplings:
     rows: Sequence[LinearRow] = ()
     worth: Mapping[str, float] = field(default_factory=dict)
     """Extra variables: the share of what the whole design costs at least that one more of it has to save."""
+
+    @cached_property
+    def rows_of_views(self) -> Mapping[str, Sequence[tuple[int, float]]]:
+        """Per view: the numbers of the rows that it stands in, and its coefficients there."""
+        found: dict[str, list[tuple[int, float]]] = {}
+        for number, row in enumerate(self.rows):
+            for name, weight in row.coefficients.items():
+                if name not in self.variables:
+                    found.setdefault(name, []).append((number, weight))
+        return found
+
+    @cached_property
+    def variables_of_rows(self) -> Sequence[Sequence[str]]:
+        """Per row: the extra variables in it."""
+        return [[name for name in row.coefficients if name in self.variables] for row in self.rows]
+
+    @cached_property
+    def rows_of_none(self) -> Sequence[int]:
+        """The numbers of the rows that say something even where none of their views is chosen: all others hold then,
+        whatever the variables are, and ask nothing of these."""
+        return [
+            number
+            for number, (row, names) in enumerate(zip(self.rows, self.variables_of_rows, strict=True))
+            if row.low > float("-inf")
+            or row.high < 0
+            or len(names) > 1
+            or any(row.coefficients[name] > 0 for name in names)
+        ]
 
 
 class CostModel(ABC):

@@ -15,7 +15,7 @@ from keyplan.design.options.goals import Goal, Option, goals_below
 from keyplan.design.problem.crowds import NO_CROWDS, Arrangement, Crowds
 from keyplan.design.problem.growth import NO_GROWTH, Grown, Growth
 from keyplan.design.upkeep.effects import Upkeep
-from keyplan.engines.work import CostModel, Couplings, LinearRow, ViewFacts
+from keyplan.engines.work import CostModel, Couplings, ViewFacts
 from keyplan.plan.view import View
 
 INFEASIBLE = float("inf")
@@ -242,22 +242,19 @@ def coupling_cost(couplings: Couplings, chosen: set[str]) -> float:
     those that limit views where a variable is large included, are checked afterwards.
     """
     least = dict.fromkeys(couplings.variables, 0.0)
-    sums: list[tuple[LinearRow, float, list[str]]] = []
-    for row in couplings.rows:
-        views = 0.0
-        counted = []
-        for name, weight in row.coefficients.items():
-            if name in chosen:
-                views += weight
-            elif name in least:
-                counted.append(name)
-        sums.append((row, views, counted))
+    sums = dict.fromkeys(couplings.rows_of_none, 0.0)
+    for name, places in couplings.rows_of_views.items():
+        if name in chosen:
+            for number, weight in places:
+                sums[number] = sums.get(number, 0.0) + weight
+    rows = [(couplings.rows[number], sums[number], couplings.variables_of_rows[number]) for number in sorted(sums)]
+    for row, views, counted in rows:
         counts = [name for name in counted if row.coefficients[name] < 0]
         if len(counts) == 1 and len(row.coefficients) > 1:
             (name,) = counts
             views += sum(row.coefficients[other] * least[other] for other in counted if other != name)
             least[name] = max(least[name], (views - row.high) / -row.coefficients[name])
-    for row, views, counted in sums:
+    for row, views, counted in rows:
         value = views + sum(row.coefficients[name] * least[name] for name in counted)
         if value < row.low - MET or value > row.high + MET:
             return INFEASIBLE

@@ -234,21 +234,22 @@ class World:
 
     def behind(self, entity: str, row: Mapping[str, Any], roles: Sequence[str], new: bool) -> tuple[str, Key] | None:
         """The entity and key that a chain of references leads to; None where it breaks."""
+        # Asked for every path of every row that a write touches: nothing is made here that is not needed.
         here: Mapping[str, Any] | None = row
-        key: Key = ()
+        entities = self.model.entities
+        found: tuple[str, Key] = entity, ()
         for name in roles:
             if here is None:
                 return None
-            role = self.model.entities[entity].roles[name]
-            key = tuple(here.get(column) for column in role.columns)
+            role = entities[found[0]].roles[name]
+            key = tuple([here.get(column) for column in role.columns])
             if None in key:
                 return None
-            entity = role.entity
-            known = any((entity, key) in some for some in (self.picked, self.changed, self.seen))
-            if not known:
-                return entity, key
-            here = self.row(entity, key, new)
-        return entity, key
+            found = role.entity, key
+            if found not in self.seen and found not in self.changed and found not in self.picked:
+                return found
+            here = self.row(*found, new)
+        return found
 
     def is_touched(self, entity: str, old: Mapping[str, Any], new: Mapping[str, Any], path: Path) -> bool:
         """Whether a value comes from another row after the changes, or is another one, or its row comes or goes."""
