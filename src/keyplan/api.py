@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from keyplan.engines import engine_for_url, get_engine
-from keyplan.engines.base import Change, Engine
+from keyplan.engines.base import Engine
 from keyplan.engines.calibration import Calibration
+from keyplan.engines.changing import Change
 from keyplan.errors import ArgumentError, DesignError, KeyplanError, trouble_with
 from keyplan.model.model import Model
 from keyplan.plan.design import Design

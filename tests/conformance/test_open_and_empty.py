@@ -13,7 +13,7 @@ import pytest
 
 import keyplan
 from keyplan.engines import engine_for_url, lease
-from keyplan.engines.base import Pause
+from keyplan.engines.rounds import Pause
 from keyplan.errors import DesignMismatchError
 from keyplan.model.load import parse_model
 from keyplan.model.model import Model

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from keyplan.engines.base import Span
+from keyplan.engines.codec import Span
 from keyplan.plan.edits import Edit
 from keyplan.plan.steps import Search
 from keyplan.plan.view import COUNT

@@ -13,7 +13,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from keyplan.engines.base import Pause
+from keyplan.engines.rounds import Pause
 from keyplan.errors import ArgumentError, ConflictError, UncertainError, UnsupportedError
 from keyplan.store.store import Store
 

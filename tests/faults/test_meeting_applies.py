@@ -19,7 +19,7 @@ import pytest
 
 import keyplan
 from keyplan.engines import engine_for_url, lease
-from keyplan.engines.base import Pause
+from keyplan.engines.rounds import Pause
 from keyplan.errors import ConflictError, DesignMismatchError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from keyplan.engines.base import Pause, Proc
+from keyplan.engines.rounds import Pause, Proc
 
 TERM = 20.0
 GRACE = 40.0

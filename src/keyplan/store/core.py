@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from keyplan.engines.base import Codec, Engine, Proc
+from keyplan.engines.base import Engine
+from keyplan.engines.codec import Codec
+from keyplan.engines.rounds import Proc
 from keyplan.model.arguments import transaction_parts
 from keyplan.model.model import Model
 from keyplan.model.new_row import NewId, generate

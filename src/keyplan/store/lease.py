@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from keyplan.engines import lease
-from keyplan.engines.base import Engine, Proc, Renewing, RenewingAsync, Reply, Round
+from keyplan.engines.base import Engine
 from keyplan.engines.elapsed import elapsed
 from keyplan.engines.lease import Held
+from keyplan.engines.ports import Renewing, RenewingAsync
+from keyplan.engines.rounds import Proc, Reply, Round
 from keyplan.errors import DesignMismatchError, KeyplanError, UnavailableError
 from keyplan.store.naming import name_of
 from keyplan.store.pump import run, run_async

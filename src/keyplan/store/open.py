@@ -7,8 +7,10 @@ from os import PathLike
 from typing import Any
 
 from keyplan.engines import engine_for_url
-from keyplan.engines.base import AsyncPort, Engine, Holding, HoldingAsync, Port, Proc, Renewing, RenewingAsync
+from keyplan.engines.base import Engine
 from keyplan.engines.elapsed import elapsed
+from keyplan.engines.ports import AsyncPort, Holding, HoldingAsync, Port, Renewing, RenewingAsync
+from keyplan.engines.rounds import Proc
 from keyplan.errors import DesignError, DesignMismatchError, StorageError
 from keyplan.model.load import load_model
 from keyplan.model.model import Model

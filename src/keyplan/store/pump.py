@@ -14,7 +14,8 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from keyplan.engines.base import AsyncPort, Pause, Port, Proc, Reply, Round
+from keyplan.engines.ports import AsyncPort, Port
+from keyplan.engines.rounds import Pause, Proc, Reply, Round
 from keyplan.errors import ThrottledError
 
 T = TypeVar("T")

@@ -14,7 +14,8 @@ from typing import Any
 from uuid import UUID
 
 from keyplan.data.dataset import NOW, Dataset
-from keyplan.engines.base import Engine, Pause, Proc
+from keyplan.engines.base import Engine
+from keyplan.engines.rounds import Pause, Proc
 from keyplan.errors import KeyplanError
 from keyplan.model.identifiers import ulid_text
 from keyplan.model.model import Model

@@ -6,7 +6,8 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Self, TypeVar
 
-from keyplan.engines.base import AsyncPort, Port, Proc, Reply, Round
+from keyplan.engines.ports import AsyncPort, Port
+from keyplan.engines.rounds import Proc, Reply, Round
 from keyplan.errors import ArgumentError, UnavailableError, UnsupportedError, nearest
 from keyplan.model.model import Model
 from keyplan.model.pattern import Pattern

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from keyplan.engines.base import Codec, Pause, Port, Proc, Span
+from keyplan.engines.codec import Codec, Span
 from keyplan.engines.dynamodb import ENGINE
 from keyplan.engines.dynamodb.operations import Request
+from keyplan.engines.ports import Port
+from keyplan.engines.rounds import Pause, Proc
 from keyplan.model.load import parse_model
 from keyplan.model.model import Model
 from keyplan.model.pattern import Condition, Literal, Path

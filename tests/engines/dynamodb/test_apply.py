@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import keyplan
-from keyplan.engines.base import Catalog, Pause, Port
+from keyplan.engines.changing import Catalog
 from keyplan.engines.dynamodb import ENGINE
 from keyplan.engines.dynamodb.capacity import capacities
 from keyplan.engines.dynamodb.changes import table_definition
@@ -20,6 +20,8 @@ from keyplan.engines.dynamodb.layout import layout
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.engines.dynamodb.refill import Refill
 from keyplan.engines.dynamodb.waiting import until_active
+from keyplan.engines.ports import Port
+from keyplan.engines.rounds import Pause
 from keyplan.errors import ConflictError, DesignError, DesignMismatchError, UncertainError
 from keyplan.model.load import parse_model
 from keyplan.plan.lockfile import design_hash

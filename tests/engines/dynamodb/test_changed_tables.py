@@ -8,7 +8,7 @@ import pytest
 
 import keyplan
 from keyplan.engines import engine_for_url
-from keyplan.engines.base import Pause
+from keyplan.engines.rounds import Pause
 from keyplan.errors import ConflictError, DesignMismatchError
 from keyplan.model.model import Model
 from keyplan.store.bulk import apply as applying

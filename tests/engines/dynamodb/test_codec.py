@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from keyplan.engines.base import Span
+from keyplan.engines.codec import Span
 from keyplan.engines.dynamodb.conditions import test_holds as holds
 from keyplan.engines.dynamodb.requests import BatchAsk, DynamoDBCodec
 from keyplan.errors import ConflictError, DesignError, RangeError, UnsupportedError

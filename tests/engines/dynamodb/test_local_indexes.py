@@ -13,7 +13,7 @@ import keyplan
 from keyplan.design.problem.build import build_problem
 from keyplan.design.problem.definition import INFEASIBLE, evaluate
 from keyplan.design.program.solve import solve
-from keyplan.engines.base import Span
+from keyplan.engines.codec import Span
 from keyplan.engines.dynamodb import ENGINE
 from keyplan.engines.dynamodb.capacity import capacities
 from keyplan.engines.dynamodb.couplings import largest_collection

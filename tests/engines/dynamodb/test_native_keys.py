@@ -14,7 +14,7 @@ from botocore.validate import ParamValidator
 from cfnlint.api import lint
 
 import keyplan
-from keyplan.engines.base import Span
+from keyplan.engines.codec import Span
 from keyplan.engines.dynamodb import ENGINE
 from keyplan.engines.dynamodb.emit import emit
 from keyplan.errors import UnsupportedError
@@ -58,7 +58,7 @@ def test_parts_are_attributes_as_they_are_stored() -> None:
 
 
 def no_table() -> Any:
-    from keyplan.engines.base import Catalog
+    from keyplan.engines.changing import Catalog
 
     return Catalog(found={"table": None})
 

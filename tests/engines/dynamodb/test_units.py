@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from keyplan.engines.base import Span
+from keyplan.engines.codec import Span
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK, layout
 from keyplan.engines.dynamodb.limits import LIMITS
 from keyplan.engines.dynamodb.operations import Request

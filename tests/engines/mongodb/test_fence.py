@@ -13,12 +13,12 @@ from pymongo import MongoClient
 from pymongo.uri_parser import parse_uri
 
 import keyplan
-from keyplan.engines.base import Proc
 from keyplan.engines.mongodb import ENGINE, fenced
 from keyplan.engines.mongodb.fence import Fence, OvertakenError
 from keyplan.engines.mongodb.operations import Command, Held
 from keyplan.engines.mongodb.port import MongoPort
 from keyplan.engines.mongodb.requests import MongoCodec
+from keyplan.engines.rounds import Proc
 from keyplan.errors import DesignMismatchError
 from keyplan.model.load import parse_model
 from keyplan.plan.design import Design

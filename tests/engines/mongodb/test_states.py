@@ -8,7 +8,7 @@ import pytest
 from pymongo import MongoClient
 
 import keyplan
-from keyplan.engines.base import Span
+from keyplan.engines.codec import Span
 from keyplan.engines.mongodb.filters import FieldFilter
 from keyplan.engines.mongodb.layout import KeyPart
 from keyplan.engines.mongodb.states import is_empty, values_of

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keyplan.engines.base import Codec, Port, Proc, Span
+from keyplan.engines.codec import Codec, Span
+from keyplan.engines.ports import Port
+from keyplan.engines.rounds import Proc
 from keyplan.engines.sqlite import ENGINE
 from keyplan.model.load import parse_model
 from keyplan.model.model import Model

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import keyplan
-from keyplan.engines.base import RowsCameError
+from keyplan.engines.changing import RowsCameError
 from keyplan.engines.sqlite import ENGINE
 from keyplan.engines.sqlite.layout import layout, table_ddl
 from keyplan.errors import ConflictError, DesignMismatchError, UnavailableError, UnsupportedError

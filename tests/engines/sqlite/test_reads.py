@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keyplan.engines.base import Span
+from keyplan.engines.codec import Span
 from keyplan.engines.sqlite import ENGINE, requests
 from keyplan.engines.sqlite.requests import BatchAsk
 from keyplan.errors import UnsupportedError

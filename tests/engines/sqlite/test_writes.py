@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pytest
 
-from keyplan.engines.base import Span
+from keyplan.engines.codec import Span
 from keyplan.errors import ConflictError, RangeError, UnsupportedError
 from keyplan.model.identifiers import ulid_text
 from keyplan.model.pattern import Path, Term

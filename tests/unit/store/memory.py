@@ -12,7 +12,10 @@ from datetime import datetime
 from functools import cmp_to_key
 from typing import Any
 
-from keyplan.engines.base import Answer, Ask, Catalog, Change, Codec, Kind, Proc, Reader, Reply, Row, Span
+from keyplan.engines.base import Kind
+from keyplan.engines.changing import Catalog, Change
+from keyplan.engines.codec import Answer, Ask, Codec, Reader, Span
+from keyplan.engines.rounds import Proc, Reply, Row
 from keyplan.errors import ConflictError, RangeError
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from keyplan.engines.base import Pause
+from keyplan.engines.rounds import Pause
 from keyplan.errors import ConflictError, RangeError, UncertainError
 from tests.faults.chains import LASTING, MODEL, NOTED, NOTED_THEMES, ROWS, THEMES, steps
 from tests.faults.interleaved import interleave

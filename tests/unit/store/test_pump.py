@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from keyplan.engines.base import Pause, Proc
+from keyplan.engines.rounds import Pause, Proc
 from keyplan.errors import ThrottledError
 from keyplan.store import pump
 from keyplan.store.pump import Tally, check, counted, gather, patient, persistent, run, run_async

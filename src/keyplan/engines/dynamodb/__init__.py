@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from keyplan.engines.base import Access, AsyncPort, Catalog, Change, Codec, Engine, Kind, Port, Proc, Request
+from keyplan.engines.base import Access, Engine, Kind
+from keyplan.engines.changing import Catalog, Change
+from keyplan.engines.codec import Codec
+from keyplan.engines.ports import AsyncPort, Port
+from keyplan.engines.rounds import Proc, Request
 from keyplan.model.model import Model
 from keyplan.model.write import Write
 from keyplan.plan.design import Design, Finding, Structure

@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from keyplan.engines.base import Pause, Proc
 from keyplan.engines.calibration import Calibration, highest
 from keyplan.engines.dynamodb.faults import MissingTableError
 from keyplan.engines.dynamodb.limits import MB
 from keyplan.engines.dynamodb.operations import Request
+from keyplan.engines.rounds import Pause, Proc
 from keyplan.errors import KeyplanError
 
 PARTITION = "KEYPLAN#CALIBRATE"

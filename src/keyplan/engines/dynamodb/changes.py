@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from keyplan.engines.base import UNFINISHED, Catalog, Change, Pause, Proc, Reply
+from keyplan.engines.changing import UNFINISHED, Catalog, Change
 from keyplan.engines.dynamodb.capacity import capacities, is_provisioned
 from keyplan.engines.dynamodb.emptiness import StillEmpty, is_empty, moves_of_none
 from keyplan.engines.dynamodb.faults import MissingTableError, RefusedError
@@ -29,6 +29,7 @@ from keyplan.engines.dynamodb.record import DESIGN, PLACES, Announce, Record, fe
 from keyplan.engines.dynamodb.refill import Refill, clearing
 from keyplan.engines.dynamodb.standing import NOTHING, REMEDY, Moves, Standing, heard, moves, standings
 from keyplan.engines.dynamodb.waiting import until_active
+from keyplan.engines.rounds import Pause, Proc, Reply
 from keyplan.errors import DesignMismatchError, UnavailableError, UncertainError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design

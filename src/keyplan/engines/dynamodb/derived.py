@@ -10,13 +10,14 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from keyplan.engines.base import Proc, Sighting
+from keyplan.engines.codec import Sighting
 from keyplan.engines.dynamodb.conditions import Expression
 from keyplan.engines.dynamodb.faults import ConditionError
 from keyplan.engines.dynamodb.fence import Fence
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK, TTL, Item, Layout, Place
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.engines.dynamodb.values import expiry_seconds, item_bytes
+from keyplan.engines.rounds import Proc
 from keyplan.engines.unreadable import readable
 from keyplan.model.entity import EXPIRES
 

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from keyplan.engines.base import Change, Proc, RowsCameError
+from keyplan.engines.changing import Change, RowsCameError
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.engines.dynamodb.standing import NOTHING, Moves, Standing
+from keyplan.engines.rounds import Proc
 
 
 def is_empty() -> Proc[bool]:

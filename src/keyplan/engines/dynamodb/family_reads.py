@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from keyplan.engines.base import Row
 from keyplan.engines.dynamodb.families import read_with
 from keyplan.engines.dynamodb.keys import ABOVE
 from keyplan.engines.dynamodb.layout import PK, SK, Item, Place
+from keyplan.engines.rounds import Row
 from keyplan.errors import UnsupportedError
 from keyplan.model.model import Model
 from keyplan.plan.children import first_along

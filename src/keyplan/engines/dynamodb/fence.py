@@ -17,11 +17,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyplan.engines.base import Proc
 from keyplan.engines.dynamodb.faults import ConditionError
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK
 from keyplan.engines.dynamodb.limits import LIMITS
 from keyplan.engines.dynamodb.operations import Request
+from keyplan.engines.rounds import Proc
 from keyplan.errors import ConflictError
 
 NAME = "FENCE"

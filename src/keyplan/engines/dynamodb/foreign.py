@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from keyplan.engines.base import Change, Proc
+from keyplan.engines.changing import Change
 from keyplan.engines.dynamodb.layout import Index
+from keyplan.engines.rounds import Proc
 from keyplan.errors import DesignMismatchError
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from keyplan.engines.base import Span
+from keyplan.engines.codec import Span
 from keyplan.engines.dynamodb.conditions import Expression
 from keyplan.engines.dynamodb.layout import Item, Place
 from keyplan.model.values import sort_key

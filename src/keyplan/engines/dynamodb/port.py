@@ -14,7 +14,6 @@ import time
 from collections.abc import Generator, Sequence
 from typing import Any, TypeVar
 
-from keyplan.engines.base import Against, AgainstAsync, Reply, Round
 from keyplan.engines.dynamodb.credentials import parse_url, resolve
 from keyplan.engines.dynamodb.faults import ConditionError, FailedError, OversizeError, RefusedError
 from keyplan.engines.dynamodb.fence import FencedRequest, OvertakenError
@@ -23,6 +22,8 @@ from keyplan.engines.dynamodb.transport import AsyncTransport, Call, Transport
 from keyplan.engines.dynamodb.wire import LostReplyError
 from keyplan.engines.dynamodb.writes import BulkRequest, WriteRequest
 from keyplan.engines.elapsed import elapsed
+from keyplan.engines.ports import Against, AgainstAsync
+from keyplan.engines.rounds import Reply, Round
 from keyplan.errors import EngineError, KeyplanError, ThrottledError, UnavailableError, UncertainError
 
 T = TypeVar("T")

@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from keyplan.engines.base import OTHER_DESIGN, UNFINISHED, Catalog, Change, Codec, Proc
+from keyplan.engines.changing import OTHER_DESIGN, UNFINISHED, Catalog, Change
+from keyplan.engines.codec import Codec
 from keyplan.engines.dynamodb.fence import OTHER, Fence, OvertakenError, lowered, together
 from keyplan.engines.dynamodb.foreign import fits, recorded
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK, Index
@@ -25,6 +26,7 @@ from keyplan.engines.dynamodb.requests import DynamoDBCodec
 from keyplan.engines.dynamodb.standing import NOTHING, Moves, Standing, told
 from keyplan.engines.dynamodb.waiting import until_active
 from keyplan.engines.lease import Held
+from keyplan.engines.rounds import Proc
 from keyplan.errors import ConflictError
 from keyplan.model.model import Model
 from keyplan.plan.lockfile import design_hash

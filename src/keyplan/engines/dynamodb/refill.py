@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from keyplan.engines.base import Catalog, Change, Proc
+from keyplan.engines.changing import Catalog, Change
 from keyplan.engines.dynamodb.derived import Derived
 from keyplan.engines.dynamodb.fence import Fence
 from keyplan.engines.dynamodb.layout import PK, SK, Item, Layout
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.engines.dynamodb.record import written_places
 from keyplan.engines.dynamodb.standing import Moves, Standing, of_cleared
+from keyplan.engines.rounds import Proc
 
 
 class Refill(Change):

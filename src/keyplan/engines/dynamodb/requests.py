@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from keyplan.engines.base import Answer, Ask, Codec, Proc, Reader, Reply, Row, Sighting, Span
+from keyplan.engines.codec import Answer, Ask, Codec, Reader, Sighting, Span
 from keyplan.engines.dynamodb.conditions import Expression
 from keyplan.engines.dynamodb.derived import Derived
 from keyplan.engines.dynamodb.family_reads import Family
@@ -21,6 +21,7 @@ from keyplan.engines.dynamodb.native_range import native_range
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.engines.dynamodb.settle import settle
 from keyplan.engines.dynamodb.writes import BulkRequest, Writer, WriteRequest
+from keyplan.engines.rounds import Proc, Reply, Row
 from keyplan.engines.unreadable import UnreadableError, readable
 from keyplan.errors import UnsupportedError
 from keyplan.model.model import Model

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import secrets
 
-from keyplan.engines.base import Pause, Proc
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK, Index, Layout
 from keyplan.engines.dynamodb.operations import Request
+from keyplan.engines.rounds import Pause, Proc
 from keyplan.errors import UnavailableError
 
 PATIENCE_SECONDS = 60.0

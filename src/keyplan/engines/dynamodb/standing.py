@@ -15,7 +15,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from keyplan.engines.base import MAY_LACK
+from keyplan.engines.changing import MAY_LACK
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK, Item, Layout, Place, attribute_name
 from keyplan.errors import DesignMismatchError
 from keyplan.model.entity import EXPIRES

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from keyplan.engines.base import Pause, Proc
 from keyplan.engines.dynamodb.operations import Request
+from keyplan.engines.rounds import Pause, Proc
 from keyplan.errors import UnavailableError
 
 PATIENCE_SECONDS = 24 * 3600.0

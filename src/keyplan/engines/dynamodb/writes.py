@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any
 
-from keyplan.engines.base import Reply, Row
 from keyplan.engines.dynamodb.conditions import Expression, test_holds, test_term
 from keyplan.engines.dynamodb.faults import ConditionError, OversizeError
 from keyplan.engines.dynamodb.fence import Fence, FencedRequest, OvertakenError
@@ -22,6 +21,7 @@ from keyplan.engines.dynamodb.limits import KB, LIMITS
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.engines.dynamodb.oversize import SPLIT
 from keyplan.engines.dynamodb.values import attribute_bytes, expiry_seconds, item_bytes
+from keyplan.engines.rounds import Reply, Row
 from keyplan.errors import ConflictError, DesignError, EngineError, KeyplanError, RangeError, UnsupportedError
 from keyplan.model.entity import EXPIRES
 from keyplan.model.values import add

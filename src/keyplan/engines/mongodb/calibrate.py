@@ -23,9 +23,9 @@ from decimal import Decimal
 from statistics import median
 from typing import Any
 
-from keyplan.engines.base import Proc
 from keyplan.engines.calibration import Calibration, Sample, fitted, highest
 from keyplan.engines.mongodb.operations import Command, Together
+from keyplan.engines.rounds import Proc
 from keyplan.errors import KeyplanError
 
 PREFIX = "keyplan_calibrate_"

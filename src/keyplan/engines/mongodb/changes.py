@@ -16,7 +16,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keyplan.engines.base import GONE, LEFT_OUT, MAY_LACK, Catalog, Change, Proc
+from keyplan.engines.changing import GONE, LEFT_OUT, MAY_LACK, Catalog, Change
 from keyplan.engines.mongodb.fence import Fence
 from keyplan.engines.mongodb.layout import RECORD_COLLECTION, Index, Place, layout
 from keyplan.engines.mongodb.operations import Command
@@ -34,6 +34,7 @@ from keyplan.engines.mongodb.record import (
 )
 from keyplan.engines.mongodb.schema import expiry_index, lost_values, newly_required, stored_type, validator
 from keyplan.engines.mongodb.values import Document
+from keyplan.engines.rounds import Proc
 from keyplan.errors import DesignMismatchError, KeyplanError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design

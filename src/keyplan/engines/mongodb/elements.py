@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from keyplan.engines.base import Answer, Ask, Row, Span
+from keyplan.engines.codec import Answer, Ask, Span
 from keyplan.engines.mongodb.embedded import EmbeddedReader, ScanAsk
 from keyplan.engines.mongodb.filters import FieldFilter, Term, beginning, conjunction, disjunction, lexicographic
 from keyplan.engines.mongodb.layout import Index, Place, owner_slot
 from keyplan.engines.mongodb.operations import Find, Found, More
 from keyplan.engines.mongodb.values import ID, Document, key_decoder
+from keyplan.engines.rounds import Row
 from keyplan.plan.steps import Search
 
 

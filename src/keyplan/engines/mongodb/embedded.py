@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keyplan.engines.base import Answer, Ask, Reader, Reply, Row, Span
+from keyplan.engines.codec import Answer, Ask, Reader, Span
 from keyplan.engines.mongodb.filters import FieldFilter, IdFilter
 from keyplan.engines.mongodb.layout import ID_INDEX, Place
 from keyplan.engines.mongodb.limits import BATCH
 from keyplan.engines.mongodb.operations import Find, Found, More
 from keyplan.engines.mongodb.values import ID, Document, Names, Slot, id_encoder, key_decoder, row_code, source_of
+from keyplan.engines.rounds import Reply, Row
 from keyplan.engines.unreadable import UnreadableError, guarded, readable
 from keyplan.errors import UnsupportedError
 from keyplan.plan.steps import Search

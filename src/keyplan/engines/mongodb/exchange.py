@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from keyplan.engines.base import SESSION, Pause, Proc, Request
+from keyplan.engines.codec import SESSION
 from keyplan.engines.mongodb.bulk import bulk
 from keyplan.engines.mongodb.calls import CUT_OFF, Calls, commit, ended, is_transient, may_go_on, pause, quietly
 from keyplan.engines.mongodb.faults import DUPLICATE, code_of, details_of, index_of
@@ -30,6 +30,7 @@ from keyplan.engines.mongodb.transport import (
 )
 from keyplan.engines.mongodb.values import ID, Document
 from keyplan.engines.mongodb.writes import BulkRequest, WriteRequest
+from keyplan.engines.rounds import Pause, Proc, Request
 from keyplan.errors import ConflictError, KeyplanError, ThrottledError
 
 ATTEMPTS = 8

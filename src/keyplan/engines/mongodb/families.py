@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from keyplan.engines.base import Row
 from keyplan.engines.mongodb.conditions import (
     alive,
     float_guard,
@@ -35,6 +34,7 @@ from keyplan.engines.mongodb.values import (
     source_of,
     tuple_encoder,
 )
+from keyplan.engines.rounds import Row
 from keyplan.errors import UnsupportedError
 from keyplan.plan.edits import Edit, Test
 from keyplan.plan.view import VERSION

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from keyplan.engines.base import Answer, Ask, Reader, Reply, Row, Span
+from keyplan.engines.codec import Answer, Ask, Reader, Span
 from keyplan.engines.mongodb.layout import ID_INDEX, OF, Place
 from keyplan.engines.mongodb.operations import Find, Found, More
 from keyplan.engines.mongodb.values import ID, TOP, Document, rows_decoder, tuple_encoder
+from keyplan.engines.rounds import Reply, Row
 from keyplan.errors import UnsupportedError
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model

@@ -19,9 +19,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from keyplan.engines.base import Proc
 from keyplan.engines.mongodb.operations import Held
 from keyplan.engines.mongodb.values import ID, Document
+from keyplan.engines.rounds import Proc
 from keyplan.errors import ConflictError, KeyplanError
 
 RECORD_ID = "design"

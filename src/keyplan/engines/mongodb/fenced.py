@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from keyplan.engines.base import Pause, Proc, Request
 from keyplan.engines.mongodb.bulk import bulk_writes, duplicate
 from keyplan.engines.mongodb.calls import CUT_OFF, Calls, commit, ended, is_transient, quietly
 from keyplan.engines.mongodb.faults import DUPLICATE, details_of, index_of
@@ -16,6 +15,7 @@ from keyplan.engines.mongodb.operations import Held
 from keyplan.engines.mongodb.transport import BulkWriteError, Link, ReadConcern, ReadPreference
 from keyplan.engines.mongodb.values import Document
 from keyplan.engines.mongodb.writes import BulkRequest
+from keyplan.engines.rounds import Pause, Proc, Request
 from keyplan.errors import KeyplanError
 
 PATIENCE_SECONDS = 150.0

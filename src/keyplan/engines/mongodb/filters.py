@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keyplan.engines.base import Span
+from keyplan.engines.codec import Span
 from keyplan.engines.mongodb.layout import KeyPart, Place
 from keyplan.engines.mongodb.values import ID, TOP, Document, tuple_encoder
 

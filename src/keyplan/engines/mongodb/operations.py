@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from keyplan.engines.base import Then
 from keyplan.engines.mongodb.limits import CHUNK
 from keyplan.engines.mongodb.values import Document
+from keyplan.engines.rounds import Then
 
 
 @dataclass(slots=True)

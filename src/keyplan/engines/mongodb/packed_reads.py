@@ -13,12 +13,13 @@ from functools import total_ordering
 from operator import itemgetter
 from typing import Any
 
-from keyplan.engines.base import Answer, Ask, Row, Span
+from keyplan.engines.codec import Answer, Ask, Span
 from keyplan.engines.mongodb.embedded import DocumentsAsk, EmbeddedReader, ScanAsk
 from keyplan.engines.mongodb.layout import Place
 from keyplan.engines.mongodb.limits import PACKED_CHUNK
 from keyplan.engines.mongodb.operations import Find, Found, More
 from keyplan.engines.mongodb.values import Document, Names, row_code, source_of
+from keyplan.engines.rounds import Row
 from keyplan.engines.unreadable import guarded
 from keyplan.plan.steps import Search
 

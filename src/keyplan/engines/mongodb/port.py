@@ -27,7 +27,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keyplan.engines.base import SESSION, Against, AgainstAsync, Reply, Request, Round
+from keyplan.engines.codec import SESSION
 from keyplan.engines.mongodb.calls import CUT_OFF, Calls, may_go_on
 from keyplan.engines.mongodb.exchange import exchange
 from keyplan.engines.mongodb.limits import CHUNK
@@ -42,6 +42,8 @@ from keyplan.engines.mongodb.transport import (
 )
 from keyplan.engines.mongodb.values import Document
 from keyplan.engines.mongodb.writes import WriteRequest
+from keyplan.engines.ports import Against, AgainstAsync
+from keyplan.engines.rounds import Reply, Request, Round
 from keyplan.errors import KeyplanError
 
 OPENING_MS = 1_000

@@ -18,13 +18,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from keyplan.engines.base import OTHER_DESIGN, UNFINISHED, Catalog, Change, Codec, Proc, Reply
+from keyplan.engines.changing import OTHER_DESIGN, UNFINISHED, Catalog, Change
+from keyplan.engines.codec import Codec
 from keyplan.engines.lease import Held, until_noticed
 from keyplan.engines.mongodb.fence import APPLYING, HASH, RECORD_ID, TOKEN, Fence, OvertakenError, new_token
 from keyplan.engines.mongodb.layout import RECORD_COLLECTION
 from keyplan.engines.mongodb.operations import Command
 from keyplan.engines.mongodb.requests import MongoCodec
 from keyplan.engines.mongodb.values import ID, Document
+from keyplan.engines.rounds import Proc, Reply
 from keyplan.errors import DesignMismatchError, KeyplanError
 from keyplan.model.model import Model
 from keyplan.plan.lockfile import design_hash

@@ -9,21 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keyplan.engines.base import (
-    Answer,
-    Ask,
-    Codec,
-    Direct,
-    Key,
-    Proc,
-    Reader,
-    Reply,
-    Request,
-    Row,
-    Sighting,
-    Span,
-    Then,
-)
+from keyplan.engines.codec import Answer, Ask, Codec, Direct, Reader, Sighting, Span
 from keyplan.engines.mongodb.elements import ElementReader
 from keyplan.engines.mongodb.embedded import EmbeddedReader
 from keyplan.engines.mongodb.family_reads import FamilyReader
@@ -43,6 +29,7 @@ from keyplan.engines.mongodb.values import (
     rows_decoder,
 )
 from keyplan.engines.mongodb.writes import Writer
+from keyplan.engines.rounds import Key, Proc, Reply, Request, Row, Then
 from keyplan.engines.unreadable import UnreadableError, readable
 from keyplan.errors import UnsupportedError
 from keyplan.model.model import Model

@@ -12,7 +12,6 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
-from keyplan.engines.base import Reply, Row, Then
 from keyplan.engines.mongodb.conditions import (
     MOST_INT,
     alive,
@@ -38,6 +37,7 @@ from keyplan.engines.mongodb.values import (
     rows_decoder,
     sum_fields,
 )
+from keyplan.engines.rounds import Reply, Row, Then
 from keyplan.errors import KeyplanError, UnsupportedError
 from keyplan.plan.edits import Edit
 

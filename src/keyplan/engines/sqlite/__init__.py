@@ -6,7 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from keyplan.engines.base import AsyncPort, Catalog, Change, Codec, Engine, Kind, Port, Proc
+from keyplan.engines.base import Engine, Kind
+from keyplan.engines.changing import Catalog, Change
+from keyplan.engines.codec import Codec
+from keyplan.engines.ports import AsyncPort, Port
+from keyplan.engines.rounds import Proc
 from keyplan.model.model import Model
 from keyplan.model.write import Write
 from keyplan.plan.design import Design, Structure

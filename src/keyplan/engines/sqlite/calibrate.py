@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from time import process_time
 from typing import Any
 
-from keyplan.engines.base import Proc
 from keyplan.engines.calibration import Calibration, Sample, fitted
+from keyplan.engines.rounds import Proc
 from keyplan.errors import KeyplanError
 
 PREFIX = "keyplan_calibrate_"

@@ -19,7 +19,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from keyplan.engines.base import GONE, LEFT_OUT, MAY_LACK, UNFINISHED, Catalog, Change, Proc, Reply, RowsCameError, Then
+from keyplan.engines.changing import GONE, LEFT_OUT, MAY_LACK, UNFINISHED, Catalog, Change, RowsCameError
+from keyplan.engines.rounds import Proc, Reply, Then
 from keyplan.engines.sqlite.guard import CHANGING, TICK, UPKEEP
 from keyplan.engines.sqlite.layout import Table, index_ddl, layout, table_ddl
 from keyplan.engines.sqlite.pack import DESIGN_TABLE

@@ -13,7 +13,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from keyplan.engines.base import OTHER_DESIGN, UNFINISHED
+from keyplan.engines.changing import OTHER_DESIGN, UNFINISHED
 from keyplan.engines.sqlite.pack import DESIGN_TABLE
 
 TICK = ("CREATE VIEW keyplan_tick AS SELECT 1", "DROP VIEW keyplan_tick")

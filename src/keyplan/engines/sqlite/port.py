@@ -28,7 +28,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, unquote
 
-from keyplan.engines.base import Pause, Reply, Request, Round
+from keyplan.engines.rounds import Pause, Reply, Request, Round
 from keyplan.engines.sqlite.guard import RECORD
 from keyplan.engines.sqlite.guard import refusal as reason_against
 from keyplan.engines.sqlite.limits import LEAST_VERSION

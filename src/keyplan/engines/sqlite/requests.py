@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from keyplan.engines.base import Answer, Ask, Codec, Direct, Key, Reader, Reply, Request, Row, Span, Then
+from keyplan.engines.codec import Answer, Ask, Codec, Direct, Reader, Span
+from keyplan.engines.rounds import Key, Reply, Request, Row, Then
 from keyplan.engines.sqlite import sql
 from keyplan.engines.sqlite.layout import Index, KeyPart, Table, layout, select_list
 from keyplan.engines.sqlite.limits import BATCH, BULK_ROWS, CHUNK, PARAMETERS

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from keyplan.engines.base import Change, Proc
+from keyplan.engines.changing import Change
+from keyplan.engines.rounds import Proc
 from keyplan.engines.sqlite.layout import layout
 from keyplan.engines.sqlite.sql import quote
 from keyplan.engines.sqlite.statements import NOTHING

@@ -13,7 +13,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from keyplan.engines.base import Reply, Row, Then
+from keyplan.engines.rounds import Reply, Row, Then
 from keyplan.engines.sqlite.layout import Layout, Table
 from keyplan.engines.sqlite.limits import BULK_ROWS
 from keyplan.engines.sqlite.statements import Raw, Template, delete_text, insert_text, shape_of, templates, upsert_text

@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from keyplan.engines.base import Catalog, Change, Engine, Proc, RowsCameError
+from keyplan.engines.base import Engine
+from keyplan.engines.changing import Catalog, Change, RowsCameError
 from keyplan.engines.lease import until_noticed
+from keyplan.engines.rounds import Proc
 from keyplan.errors import (
     ConflictError,
     DesignMismatchError,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from keyplan.engines.base import Change, Engine, Proc
+from keyplan.engines.base import Engine
+from keyplan.engines.changing import Change
+from keyplan.engines.rounds import Proc
 from keyplan.errors import DesignError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design

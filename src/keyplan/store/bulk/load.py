@@ -14,7 +14,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
-from keyplan.engines.base import Proc, Request
+from keyplan.engines.rounds import Proc, Request
 from keyplan.errors import ArgumentError, ConflictError, KeyplanError, RangeError, UncertainError, UnsupportedError
 from keyplan.model.entity import EXPIRES, Entity
 from keyplan.model.new_row import NewRow, expiry

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from keyplan.engines.base import Proc
+from keyplan.engines.rounds import Proc
 from keyplan.errors import KeyplanError
 from keyplan.plan.steps import Search
 from keyplan.store.bulk.blame import job_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from copy import copy
 
-from keyplan.engines.base import Answer, Ask, Codec, Reader, Reply
+from keyplan.engines.codec import Answer, Ask, Codec, Reader
+from keyplan.engines.rounds import Reply
 from keyplan.engines.unreadable import UnreadableError
 from keyplan.model.model import Model
 from keyplan.plan.steps import Search

@@ -16,7 +16,8 @@ from itertools import compress, product
 from typing import Any
 from uuid import UUID
 
-from keyplan.engines.base import Proc, Sighting
+from keyplan.engines.codec import Sighting
+from keyplan.engines.rounds import Proc
 from keyplan.errors import DesignMismatchError, EngineError, StorageError
 from keyplan.model.entity import EXPIRES
 from keyplan.plan.edits import Edit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from keyplan.engines.base import Proc
+from keyplan.engines.rounds import Proc
 from keyplan.plan.edits import Edit
 from keyplan.store.reading.expiry import compile_alive
 from keyplan.store.writing.places import Place

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from keyplan.engines.base import Proc, Span
+from keyplan.engines.codec import Span
+from keyplan.engines.rounds import Proc
 from keyplan.errors import DesignError
 from keyplan.model.entity import Ttl
 from keyplan.model.pattern import Order

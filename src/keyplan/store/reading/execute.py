@@ -13,7 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import Any, Protocol
 
-from keyplan.engines.base import Codec, Kind, Proc
+from keyplan.engines.base import Kind
+from keyplan.engines.codec import Codec
+from keyplan.engines.rounds import Proc
 from keyplan.errors import DesignError
 from keyplan.model.model import Model
 from keyplan.model.pattern import Order, Outer

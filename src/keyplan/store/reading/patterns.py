@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from keyplan.engines.base import SESSION, Kind, Proc
+from keyplan.engines.base import Kind
+from keyplan.engines.codec import SESSION
+from keyplan.engines.rounds import Proc
 from keyplan.errors import ArgumentError, UnsupportedError
 from keyplan.model.arguments import Binder
 from keyplan.model.entity import Entity

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from keyplan.engines.base import AsyncPort, Port, Reader, Reply, Request, Span
+from keyplan.engines.codec import Reader, Span
+from keyplan.engines.ports import AsyncPort, Port
+from keyplan.engines.rounds import Reply, Request
 from keyplan.errors import UnavailableError
 from keyplan.model.pattern import Param
 from keyplan.store.reading.order import position_of

@@ -12,7 +12,9 @@ from itertools import chain
 from math import ceil
 from typing import Any
 
-from keyplan.engines.base import Ask, Codec, Kind, Proc, Span
+from keyplan.engines.base import Kind
+from keyplan.engines.codec import Ask, Codec, Span
+from keyplan.engines.rounds import Proc
 from keyplan.errors import DesignError
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model

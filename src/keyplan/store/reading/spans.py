@@ -15,7 +15,7 @@ from itertools import product
 from random import randrange
 from typing import Any
 
-from keyplan.engines.base import Span
+from keyplan.engines.codec import Span
 from keyplan.errors import DesignError, UnsupportedError
 from keyplan.model.model import Model
 from keyplan.model.pattern import RANGES, Condition, Order

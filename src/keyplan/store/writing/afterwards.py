@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from keyplan.engines.base import Codec, Pause, Proc, Request
+from keyplan.engines.codec import Codec
+from keyplan.engines.rounds import Pause, Proc, Request
 from keyplan.errors import ConflictError
 from keyplan.model.model import Model
 from keyplan.plan.edits import Edit

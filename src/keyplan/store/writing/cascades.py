@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from keyplan.engines.base import Proc
+from keyplan.engines.rounds import Proc
 from keyplan.errors import ConflictError, UncertainError
 from keyplan.store.writing.changes import Batch, ChangedMeanwhileError
 from keyplan.store.writing.doubt import Doubt

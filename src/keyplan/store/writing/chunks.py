@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from keyplan.engines.base import Proc
+from keyplan.engines.rounds import Proc
 from keyplan.errors import ConflictError, UnsupportedError
 from keyplan.plan.edits import Edit, Test
 from keyplan.plan.intents import INTENTS

@@ -10,7 +10,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from keyplan.engines.base import Pause, Proc, Reply, Request
+from keyplan.engines.rounds import Pause, Proc, Reply, Request
 from keyplan.errors import ConflictError, EngineError, KeyplanError, UncertainError
 from keyplan.plan.edits import Edit
 from keyplan.store.pump import Tally

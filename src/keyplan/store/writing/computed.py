@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from keyplan.engines.base import Proc
+from keyplan.engines.rounds import Proc
 from keyplan.errors import RangeError
 from keyplan.model.model import Model
 from keyplan.model.values import add

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from keyplan.engines.base import Pause, Proc
+from keyplan.engines.rounds import Pause, Proc
 from keyplan.model.values import from_json
 from keyplan.plan.edits import Edit
 from keyplan.plan.intents import INTENTS

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from keyplan.engines.base import Proc
+from keyplan.engines.rounds import Proc
 from keyplan.model.model import Model
 from keyplan.store.pump import gather
 from keyplan.store.writing.changes import RowChange, differing_columns, note, uncover

@@ -12,7 +12,8 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
-from keyplan.engines.base import Codec, Proc, Request, Span
+from keyplan.engines.codec import Codec, Span
+from keyplan.engines.rounds import Proc, Request
 from keyplan.model.model import Model
 from keyplan.model.pattern import Path
 from keyplan.plan.edits import Edit, Puts, Test

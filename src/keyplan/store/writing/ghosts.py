@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from keyplan.engines.base import Proc, Reply
+from keyplan.engines.rounds import Proc, Reply
 from keyplan.errors import ConflictError, UncertainError
 from keyplan.plan.edits import Edit, Test
 from keyplan.plan.intents import INTENTS

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from keyplan.engines.base import Proc
+from keyplan.engines.rounds import Proc
 from keyplan.model.entity import EXPIRES
 from keyplan.model.pattern import Condition, Outer, Path
 from keyplan.plan.edits import Test

@@ -20,7 +20,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from keyplan.engines.base import Codec, Pause, Proc, Span
+from keyplan.engines.codec import Codec, Span
+from keyplan.engines.rounds import Pause, Proc
 from keyplan.errors import AccessError, ConflictError, KeyplanError, ThrottledError, UnavailableError
 from keyplan.model.model import Model
 from keyplan.model.values import from_json, to_json

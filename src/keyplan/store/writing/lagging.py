@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from keyplan.engines.base import Proc
+from keyplan.engines.rounds import Proc
 from keyplan.model.model import Model
 from keyplan.model.pattern import Path
 from keyplan.plan.edits import Edit

@@ -14,7 +14,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from keyplan.engines.base import Proc
+from keyplan.engines.rounds import Proc
 from keyplan.errors import ConflictError
 from keyplan.model.model import Model
 from keyplan.model.pattern import Path

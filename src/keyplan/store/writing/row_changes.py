@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from keyplan.engines.base import Proc
+from keyplan.engines.rounds import Proc
 from keyplan.model.entity import EXPIRES
 from keyplan.model.model import Model
 from keyplan.model.new_row import NewRow, copy_in, expiry

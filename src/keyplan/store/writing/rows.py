@@ -8,7 +8,8 @@ from datetime import datetime
 from itertools import islice, product
 from typing import Any
 
-from keyplan.engines.base import Codec, Proc, Span
+from keyplan.engines.codec import Codec, Span
+from keyplan.engines.rounds import Proc
 from keyplan.errors import DesignError
 from keyplan.model.model import Model
 from keyplan.model.pattern import Path

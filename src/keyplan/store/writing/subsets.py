@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from keyplan.engines.base import Proc, Span
+from keyplan.engines.codec import Span
+from keyplan.engines.rounds import Proc
 from keyplan.model.model import Model
 from keyplan.plan.edits import Edit, Test
 from keyplan.plan.steps import Search

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from keyplan.engines.base import Pause, Proc
+from keyplan.engines.rounds import Pause, Proc
 from keyplan.errors import ConflictError, UncertainError
 from keyplan.model.values import from_json, to_json
 from keyplan.plan.edits import Edit, Test

@@ -12,7 +12,8 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from keyplan.engines.base import Codec, Proc
+from keyplan.engines.codec import Codec
+from keyplan.engines.rounds import Proc
 from keyplan.errors import ArgumentError, ConflictError, UnsupportedError
 from keyplan.model.arguments import Binder, Part
 from keyplan.model.model import Model
