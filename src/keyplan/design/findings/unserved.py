@@ -16,7 +16,7 @@ from keyplan.model.pattern import Condition, Param, Pattern, term_paths
 from keyplan.model.types import Type
 from keyplan.plan.design import Unserved
 
-_TAKES = re.compile(r"takes ([\d.e+]+) ms of ")
+_TAKES = re.compile(r"takes ([\d.,]+) (ms|s) of ")
 SLOWER = (2, 5, 10, 100)
 """How many times the time that a pattern has is tried."""
 CENTS = 2
@@ -36,13 +36,17 @@ def explain_unserved(model: Model, engine: Engine, built: Built, advise: bool) -
 def _reason(reasons: list[str], change: str, p99_ms: float | None) -> str:
     """The reason that tells most: of a pattern that would be served if it had more time, how long it takes, not what
     else is wrong with other views."""
-    timed = [(float(found[1]), text) for text in reasons if (found := _TAKES.search(text))]
+    timed = [(_ms(*found.groups()), text) for text in reasons if (found := _TAKES.search(text))]
     if timed and p99_ms is not None and min(timed)[0] <= p99_ms * SLOWER[-1]:
         return min(timed)[1]
     if change.startswith("set consistency") and reasons == [NO_VIEW]:
         return "no view that is read strongly can find them; others follow a moment later"
     # The last rejections come from the views made for this very pattern; scans of everything come first.
     return next((text for text in reversed(reasons) if "scan" not in text), reasons[-1])
+
+
+def _ms(amount: str, unit: str) -> float:
+    return float(amount.replace(",", "")) * (1.0 if unit == "ms" else 1000.0)
 
 
 def _cheapest_change(model: Model, engine: Engine, built: Built, name: str) -> str:
