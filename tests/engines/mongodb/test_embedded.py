@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import keyplan
 from keyplan.engines.mongodb import cost
+from keyplan.engines.mongodb.layout import layout
 from keyplan.engines.work import Cost, Rejection
 from keyplan.plan.view import View
 from tests.conformance import test_owned_rows as owned
@@ -101,3 +102,30 @@ def test_embedded_rows_are_found_through_an_index_over_the_array(
         assert ("elements", "Line") in kinds
         owned.test_lines_are_found_by_article_wherever_they_live(pair)
         pair.verified()
+
+
+COPIED = """
+keyplan: 1
+name: copied
+entities:
+  Ant:
+    count: 30
+    fields: { k: "date, key", seen: timestamp }
+  Cat:
+    count: 30M
+    key: [k]
+    fields: { k: Ant, l: "Ant, as cats, max 10M", b: decimal(2) }
+patterns:
+  by_b: { find: Cat, where: "b in :b", with: [l], rate: 0.01/s }
+  ants: { find: Ant, with: [cats], rate: 0.01/s }
+"""
+
+
+def test_what_is_inside_documents_has_no_index_of_its_own(everything_embedded: None) -> None:
+    """Rows are in documents of their own and in others as well, of which only the latter have what an index copies."""
+    model = keyplan.parse_model(COPIED)
+    design = keyplan.design(model, "mongodb", advise=False)
+    assert any(view.entity == "Ant" and view.embeds for view in design.views.values())
+    own = [view for view in design.views.values() if view.entity == "Cat" and view.kind == "index"]
+    assert all(design.views[view.base].entity == "Cat" for view in own)
+    layout(model, design)

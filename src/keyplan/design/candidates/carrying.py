@@ -48,7 +48,7 @@ def carrying_homes(
             for view in known:
                 if view.entity == entity and is_home(model, kinds, view):
                     yield replace(view, holds=held_paths(model, entity, {*view.holds, *copied}))
-                elif inside and entity in homes_inside(model, view):
+                elif inside and not kinds[view.kind].one_value and entity in homes_inside(model, view):
                     for embed in view.embeds:
                         if embed.entity == entity:
                             burdened = replace(embed, holds=held_paths(model, entity, {*embed.holds, *copied}))
@@ -66,13 +66,16 @@ def _unions(wanted: list[frozenset[str]]) -> list[frozenset[str]]:
 
 
 def carrying_bases(model: Model, kinds: Mapping[str, Kind], index: View, views: Iterable[View]) -> list[Base]:
-    """The homes whose entries have all that a view of the engine's own copies."""
+    """The homes whose entries have all that a view of the engine's own copies.
+
+    Rows that are inside a document are no entries of their own: only what finds documents by them is kept over them.
+    """
     copied = copied_by_index(model, kinds, index)
     found: list[Base] = []
     for view in views:
         if view.entity == index.entity and is_home(model, kinds, view):
             found += [(view.name, ())] if copied <= set(view.holds) and not view.packed else []
-        elif index.entity in homes_inside(model, view):
+        elif (kinds[index.kind].inside or not kinds[view.kind].one_value) and index.entity in homes_inside(model, view):
             inside = (embed for embed in view.embeds if embed.entity == index.entity and embed.limit is None)
             found += [(view.name, (embed.role,)) for embed in inside if copied <= set(embed.holds)]
     return found
