@@ -227,7 +227,8 @@ def other_versions(
     draw: st.DrawFn, model: Model, loaded: Sequence[tuple[str, Mapping[str, Any]]], most: int = 4
 ) -> list[tuple[str, dict[str, Any]]]:
     """Some of the rows under the same keys with other values: a load that gives rows twice keeps the later ones."""
-    database = Scene(model, Clock())
+    clock = Clock()
+    database = Scene(model, clock, clock.new_id)
     database.load(loaded)
     found = []
     for name, fields in draw(st.lists(st.sampled_from(loaded), max_size=most)) if loaded else ():
