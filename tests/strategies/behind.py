@@ -19,9 +19,9 @@ COMPUTED = ("count({role})", "sum({role}.v)", "max({role}.v)", "min({role}.v)", 
 
 
 @st.composite
-def behind_models(draw: st.DrawFn, owned: bool = False) -> str:
+def behind_models(draw: st.DrawFn, owned: bool = False, wide: bool = True) -> str:
     """The text of a model of rows that refer to others, for which something is computed; `owned`: just that is asked
-    for."""
+    for; `wide`: some writes are of all rows that something behind them is true of."""
     optional = draw(st.sampled_from(["", ", optional 50%", ", max 50"]))
     cat: dict[str, Any] = {
         "count": "30M",
@@ -49,7 +49,7 @@ def behind_models(draw: st.DrawFn, owned: bool = False) -> str:
         "keyplan": 1,
         "name": "behind",
         "entities": {"Owl": {"count": "3M", "fields": owl}, "Cat": cat, "Bat": {"count": "30M", "fields": bat}},
-        "writes": _writes(draw, cat.get("key", ["k"]), columns, "pet" in owl),
+        "writes": _writes(draw, cat.get("key", ["k"]), columns, "pet" in owl, wide),
     }
     along = [role for role in bounded if any(f"({role}" in owl[name] for name in columns)]
     shown = chance(draw, 1)
@@ -129,7 +129,7 @@ def _pattern(draw: st.DrawFn, columns: list[str]) -> dict[str, Any]:
     return found
 
 
-def _writes(draw: st.DrawFn, key: list[str], columns: list[str], circle: bool) -> dict[str, Any]:
+def _writes(draw: st.DrawFn, key: list[str], columns: list[str], circle: bool, wide: bool) -> dict[str, Any]:
     by_key = " and ".join(f"{column} = :{column}" for column in key)
     choices: dict[str, dict[str, Any]] = {
         "put_cat": {"upsert": "Cat"},
@@ -150,7 +150,7 @@ def _writes(draw: st.DrawFn, key: list[str], columns: list[str], circle: bool) -
         choices["give_cat"] = {"update": "Cat", "set": ["owl"], "where": by_key}
     if circle:
         choices["pet_owl"] = {"update": "Owl", "set": ["pet"], "where": "o = :o"}
-    choices |= {f"many{number}": _wide(draw, columns, circle) for number in range(4)}
+    choices |= {f"many{number}": _wide(draw, columns, circle) for number in range(4 if wide else 0)}
     taken = draw(st.lists(st.sampled_from(list(choices)), min_size=3, max_size=6, unique=True))
     made = {"make_cat": {"create": "Cat"}, "make_owl": {"create": "Owl"}, "make_bat": {"create": "Bat"}}
     return {**made, **{name: choices[name] for name in taken}}
