@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from math import sqrt
 
+from keyplan.design.candidates.carrying import copied_by_index
 from keyplan.design.candidates.match import KeyMatch, Match, child_view, held_by, key_shape, match_contents, match_key
 from keyplan.design.candidates.required import is_home
 from keyplan.design.needs.need import Need, by_known, rows_found
@@ -262,7 +263,10 @@ class Ways:
         kind = self.kinds[place.view.kind]
         if not need.trees or not (kind.kept_by_engine and kind.holds_all) or kind.inside or place.at:
             return
+        copied = copied_by_index(self.model, self.kinds, place.view)
         for document in self._documents[need.entity]:
+            if not copied <= set(document.holds):
+                continue  # what the view copies is elsewhere, and so is the view
             way = self._way(need, place, asked, [], document)
             if way is not None and way.along:
                 yield way
