@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import keyplan
 from keyplan.engines import engine_for_url
-from keyplan.engines.rounds import Pause
+from keyplan.engines.base import Pause
 from keyplan.errors import DesignMismatchError, UnsupportedError
 from keyplan.model.load import parse_model
 from keyplan.model.model import Model
@@ -117,7 +117,7 @@ def _name(operation: Any) -> str:
 def run(program: Program, designs: list[tuple[Model, Design]], url: str, when: int, cuts: list[int]) -> None:
     clock = Clock()
     keyplan.apply(*designs[0][:1], url, design=designs[0][1])
-    store: Any = keyplan.open(*designs[0][:1], url, clock=clock, new_id=clock.new_id)
+    store: Any = keyplan.open(*designs[0][:1], url, clock=clock)
     calls = 0
 
     def call(name: str, arguments: Mapping[str, Any], cursor: Any) -> Any:
@@ -145,7 +145,7 @@ def run(program: Program, designs: list[tuple[Model, Design]], url: str, when: i
             apply_in_pieces(model, design, url, cuts)
         except DesignMismatchError:
             model, design = designs[0]  # rows are not moved: all is as it was
-        return keyplan.open(model, url, design=design, clock=clock, new_id=clock.new_id)
+        return keyplan.open(model, url, design=design, clock=clock)
 
     try:
         expected = on_reference(program)
