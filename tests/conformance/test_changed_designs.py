@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import keyplan
 from keyplan.engines import engine_for_url
-from keyplan.engines.base import Pause
+from keyplan.engines.rounds import Pause
 from keyplan.errors import DesignMismatchError, UnsupportedError
 from keyplan.model.load import parse_model
 from keyplan.model.model import Model
