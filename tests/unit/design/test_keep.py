@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import event, given
@@ -125,6 +126,33 @@ def stays(model: Model, engine: str) -> None:
 def test_what_a_write_copies_from_a_row_is_kept_with_it(engine: str) -> None:
     """No pattern reads `m` from its row; whoever makes a row of `C` does, and found nothing to count by."""
     stays(model_of(COUNTED, COUNTS, COUNTING), engine)
+
+
+BUSY = """
+P: { count: 3k, fields: { pid: "int, key", name: string(4), n: count(ds) } }
+D: { count: 30, fields: { did: "int, key", p: "P, as ds", v: int } }
+"""
+RENAMING = """
+make_p: { create: P, rate: 1/h }
+make_d: { create: D, rate: 2000/s }
+rename: { update: P, set: [name], where: "n = :n", rows: 3, rate: 1/h }
+"""
+READINGS = """
+Sensor: { count: 10, fields: { sensor_id: "uuid, key", name: string(20) } }
+Reading: { count: 100k, ttl: 30d, fields: { number: "uuid, key", sensor: "Sensor, as all", at: timestamp, v: int } }
+"""
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_a_key_of_what_is_computed_is_kept_however_busy_it_is(engine: str) -> None:
+    stays(model_of(BUSY, 'one: { find: P, where: "pid = :p", rate: 1/h }', RENAMING), engine)
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+def test_a_directory_of_buckets_is_kept_though_rows_expire(engine: str) -> None:
+    latest = 'latest: { find: Reading, where: "sensor = :s", order: at desc, limit: 20, rate: 0.001/s }'
+    model = model_of(READINGS, latest, "report: { create: Reading, rate: 5k/day }")
+    stays(replace(model, targets={"dynamodb": {"partition_mb": "0.1"}}), engine)
 
 
 @pytest.mark.thorough

@@ -73,11 +73,13 @@ def unfit(forms: Forms, view: View) -> str:
 
 
 def _is_busy(forms: Forms, view: View) -> str:
-    """Why what is computed would not be kept in a view today, or an empty string."""
+    """Why what is computed would not be kept in a view today, or an empty string. What rows are asked for by is part of
+    a key however busy it is: nothing else would find them."""
     model, statistics = forms.model, forms.facts.statistics
+    keys = {part.path for part in view.parts}
     for text in view.holds:
         path = path_of(text, model, view.entity)
-        if model.column(view.entity, path).computed is None:
+        if model.column(view.entity, path).computed is None or (text in keys and not path.roles):
             continue
         if not path.roles and not is_holdable(model, statistics, view.entity, text):
             return f"what '{text}' is computed of is written more than {MOST_WRITERS:g} times a second for one row"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from keyplan.design.candidates.counters import always_expires, expires_on_the_way
+from keyplan.design.candidates.forms import is_directory
 from keyplan.design.needs.computed import unkeyable
 from keyplan.design.statistics.derived import CUT_SECONDS
 from keyplan.engines.base import Kind
@@ -117,10 +118,11 @@ def _of_condition(model: Model, entity: str, condition: Condition) -> Iterator[s
 
 
 def _of_groups(model: Model, view: View) -> Iterator[str]:
-    """What is counted row by row has to be told when a row goes."""
+    """What is counted row by row has to be told when a row goes; a directory of buckets may name those that are empty
+    by now, and answers no aggregate of rows that expire."""
     entity, here = view.entity, model.entities[view.entity]
-    told = any(measure.name == FIRST_EXPIRES for measure in view.measures)
-    if here.ttl is not None and not (told and always_expires(model, entity)):
+    told = any(measure.name == FIRST_EXPIRES for measure in view.measures) and always_expires(model, entity)
+    if here.ttl is not None and not told and not is_directory(view):
         yield f"rows of '{entity}' expire by now, and would stay counted"
     for part in view.parts:
         path = path_of(part.path, model, entity) if part.path else Path((), "")
