@@ -16,7 +16,7 @@ FIRST, SECOND, OTHER, LOOKUP, BY_FIRST, BY_SECOND, BY_OTHER = range(7)
 
 def implied() -> Implied:
     """A goal with an option for each of three views, of which the first two make a lookup necessary."""
-    goal = [(frozenset({view}), option) for view, option in zip((0, 1, 2), (4, 5, 6), strict=True)]
+    goal = [((frozenset({view}),), option) for view, option in zip((0, 1, 2), (4, 5, 6), strict=True)]
     found = Implied([goal], [frozenset({FIRST, SECOND, OTHER})])
     found.add({LOOKUP}, {FIRST, SECOND})
     return found
@@ -28,6 +28,15 @@ def test_halves_of_two_views_need_a_whole_lookup() -> None:
         ({OTHER: 1.0, LOOKUP: 1.0}, 1.0),
         ({LOOKUP: 1.0, BY_FIRST: -1.0, BY_SECOND: -1.0}, 0.0),
     ]
+
+
+def test_views_that_are_alike_give_what_the_others_have_not_given() -> None:
+    found = Implied([[((frozenset({FIRST}), frozenset({SECOND}), frozenset({OTHER})), BY_FIRST)]])
+    found.add({LOOKUP}, {FIRST, SECOND})
+    rows = list(found.violated([0.5, 0.3, 0.2, 0.5, 1.0]))
+    assert rows == [({BY_FIRST: -1.0, OTHER: 1.0, LOOKUP: 1.0}, 0.0)]
+    assert not list(found.violated([0.5, 0.3, 0.5, 0.5, 1.0]))
+    assert not list(found.violated([0.5, 0.3, 1.0, 0.5, 1.0]))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,9 @@ VIOLATED = 1e-5
 """Far above what the solver takes for met, so that no row is found again."""
 Row = dict[int, float]
 """Coefficients by variable; the lower bound stands apart."""
+Choice = tuple[tuple[frozenset[int], ...], int]
+"""What a goal may take: the views of each of several options, and the one variable of them all. If there are several,
+each is of one view."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,8 @@ class Implication:
 class Implied:
     """What such rows are made of; variables are known by their numbers."""
 
-    goals: list[list[tuple[frozenset[int], int]]] = field(default_factory=list)
-    """The options of each goal that a plan comes to once at most: the views that it takes, and its variable."""
+    goals: list[list[Choice]] = field(default_factory=list)
+    """The options of each goal that a plan comes to once at most."""
     required: list[frozenset[int]] = field(default_factory=list)
     """Lists of views of which there is one at least."""
     implications: list[Implication] = field(default_factory=list)
@@ -57,8 +60,7 @@ class Implied:
     def violated(self, values: Sequence[float]) -> Iterator[tuple[Row, float]]:
         """The rows that an answer without integers does not meet, each with its lower bound."""
         # One view alone is no reason: what it implies stands in the program. So is a goal that is reached in one way.
-        used = [[(views, values[column]) for views, column in goal if values[column] > VIOLATED] for goal in self.goals]
-        split = [number for number, options in enumerate(used) if len(options) > 1]
+        split = [choices for choices in self.goals if _is_split(choices, values)]
         for views, most in self.limits:
             if sum(values[view] for view in views) > most + VIOLATED:
                 yield dict.fromkeys(sorted(views), -1.0), -float(most)
@@ -70,11 +72,28 @@ class Implied:
                 others = views - one.views
                 if len(others) < len(views) and there + sum(values[view] for view in others) < 1.0 - VIOLATED:
                     yield dict.fromkeys(sorted(one.by | others), 1.0), 1.0
-            for number in split:
-                taken = sum(value for views, value in used[number] if not one.views.isdisjoint(views))
-                if taken > there + VIOLATED:
-                    row = dict.fromkeys(sorted(one.by), 1.0)
-                    for views, column in self.goals[number]:
-                        if not one.views.isdisjoint(views):
-                            row[column] = row.get(column, 0.0) - 1.0
+            for choices in split:
+                row = _taken(choices, one.views, values)
+                if -sum(weight * values[column] for column, weight in row.items()) > there + VIOLATED:
+                    for column in one.by:
+                        row[column] = row.get(column, 0.0) + 1.0
                     yield row, 0.0
+
+
+def _is_split(choices: Sequence[Choice], values: Sequence[float]) -> bool:
+    used = [options for options, column in choices if values[column] > VIOLATED]
+    return len(used) > 1 or any(len(options) > 1 for options in used)
+
+
+def _taken(choices: Sequence[Choice], views: Set[int], values: Sequence[float]) -> Row:
+    """How much of a goal is taken of some views at least, times minus one: all that other views have not given."""
+    row: Row = {}
+    for options, column in choices:
+        others = [some for some in options if views.isdisjoint(some)]
+        if len(others) == len(options):
+            continue
+        if not others or values[column] > sum(values[view] for some in others for view in some):
+            row[column] = -1.0
+            for some in others:  # variables of the same views have one row, so that these are given once
+                row.update(dict.fromkeys(some, 1.0))
+    return row

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 from keyplan.design.options.goals import Option
 from keyplan.design.problem.definition import Problem
@@ -34,9 +36,18 @@ class Kept:
 
 
 Member = Option | Kept
-Used = tuple[Member, int, tuple[tuple[Place, tuple[int, ...]], ...]]
-"""What is used, its variable, and its places, each with the views where the rows live rather than there, if one of them
-is chosen."""
+
+
+class Used(NamedTuple):
+    """What is used, and where that reads or keeps what others may make larger."""
+
+    member: Member
+    column: int
+    """Its variable; options of views that are alike have one."""
+    view: int
+    """The variable of its view."""
+    places: tuple[tuple[Place, tuple[int, ...]], ...]
+    """Each with the views where the rows live rather than there, if one of them is chosen."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +63,14 @@ class Reader:
     rate: float = 1.0
     times: float = 1.0
     """How often a plan may come to the goal."""
+
+    @cached_property
+    def alike(self) -> Mapping[int, Sequence[int]]:
+        """The views of each variable that several have in common."""
+        views = {
+            column: list(dict.fromkeys(used.view for used in some)) for column, some in _by_column(self.members).items()
+        }
+        return {column: some for column, some in views.items() if len(some) > 1}
 
 
 @dataclass
@@ -69,7 +88,7 @@ class LargerEntries:
     _known: dict[tuple[int | Kept, tuple[Place, ...], frozenset[Some]], float] = field(default_factory=dict)
 
     def add(self, reader: Reader) -> None:
-        for _, column, _ in reader.members:
+        for column in {used.column: None for used in reader.members}:
             self._read_by.setdefault(column, []).append(len(self.readers))
         self.readers.append(reader)
 
@@ -87,39 +106,67 @@ class LargerEntries:
             # Beside several views with one key, each of them adds its own.
             names = [name for number in mine for name in adding[int(number)].bytes if each[name] > 0.5]
             sets += [frozenset(names)] if names else []
-            living = [one for used in reader.members if (one := _living(used, values))[2]]
-            members = [one for one in living if values[one[1]] > USED]
-            if not members:
+            living = [one for used in reader.members if (one := _living(used, values)).places]
+            read = _by_column(one for one in living if min(values[one.column], values[one.view]) > USED)
+            if not read:
                 continue
             elsewhere = sum(values[column] for column in _before(living))
             most, row = values[reader.column] + VIOLATED, None
             for some in sets:
-                asked = self._asked(reader, members, some)
-                height = max(asked.values())
-                least = sum(more * values[column] for column, more in asked.items())
+                levels = {column: self._level(reader, members, some, values) for column, members in read.items()}
+                height = max(level for level, _ in levels.values())
+                least = sum(
+                    level * (values[column] - reader.times * sum(values[view] for view in less))
+                    for column, (level, less) in levels.items()
+                )
                 least -= (elsewhere + sum(1.0 - shares[one] for one in some)) * height * reader.times
                 if least > most:
                     most, row = least, (some, height)
             if row is not None:
-                yield self._row(reader, living, *row)
+                yield self._row(reader, living, values, *row)
 
-    def _row(self, reader: Reader, living: Sequence[Used], some: frozenset[Some], height: float) -> tuple[Row, float]:
+    def _row(
+        self, reader: Reader, living: Sequence[Used], values: Sequence[float], some: frozenset[Some], height: float
+    ) -> tuple[Row, float]:
         """The row of a set; of what is not used it asks no more than of what is."""
-        asked = self._asked(reader, living, some)
         most = height * reader.times
-        row = {reader.column: 1.0, **{column: -min(height, more) for column, more in asked.items() if more}}
+        row = {reader.column: 1.0}
+
+        def add(column: int, weight: float) -> None:
+            row[column] = row.get(column, 0.0) + weight
+
+        for column, members in _by_column(living).items():
+            level, less = self._level(reader, members, some, values)
+            if level:
+                add(column, -min(height, level))
+                for view in less:
+                    add(view, min(height, level) * reader.times)
         for column in sorted(self.sums[one] if isinstance(one, int) else self.views[one] for one in some):
-            row[column] = row.get(column, 0.0) - most
+            add(column, -most)
         for column in _before(living):
-            row[column] = row.get(column, 0.0) + most
+            add(column, most)
         return row, -most * len(some)
 
-    def _asked(self, reader: Reader, members: Iterable[Used], some: frozenset[Some]) -> dict[int, float]:
-        """Per variable: what it costs more beside a set, in the reader's unit."""
-        return {
-            column: self._more(member, tuple(place for place, _ in places), some) * reader.rate / reader.unit
-            for member, column, places in members
-        }
+    def _level(
+        self, reader: Reader, members: Sequence[Used], some: frozenset[Some], values: Sequence[float]
+    ) -> tuple[float, list[int]]:
+        """What a variable costs more beside a set, in the reader's unit, if none of some views gives it that cost less:
+        of all that may be said so, what says most of an answer. The members are those of its own that live there."""
+        rate = reader.rate / reader.unit
+        more: dict[int, float] = {}
+        for used in members:
+            each = self._more(used.member, tuple(place for place, _ in used.places), some) * rate
+            more[used.view] = min(each, more.get(used.view, each))
+        column = members[0].column
+        if column not in reader.alike:
+            return max(more.values()), []
+        best, told, without = -USED, 0.0, []
+        for level in sorted(set(more.values()) - {0.0}):
+            less = [view for view in reader.alike[column] if more.get(view, 0.0) < level]
+            says = level * (values[column] - reader.times * sum(values[view] for view in less))
+            if says > best:
+                best, told, without = says, level, less
+        return told, without
 
     def _more(self, member: Member, places: tuple[Place, ...], some: frozenset[Some]) -> float:
         """What an option, or a view, costs more beside a set where it reads some places."""
@@ -139,14 +186,20 @@ class LargerEntries:
 
 def _living(used: Used, values: Sequence[float]) -> Used:
     """With those of its places alone where rows live in an answer."""
-    member, column, places = used
-    here = tuple(one for one in places if sum(values[before] for before in one[1]) < 0.5)
-    return used if len(here) == len(places) else (member, column, here)
+    here = tuple(one for one in used.places if sum(values[before] for before in one[1]) < 0.5)
+    return used if len(here) == len(used.places) else used._replace(places=here)
 
 
 def _before(living: Iterable[Used]) -> list[int]:
     """The views where rows would live rather than in the places that some have."""
-    return sorted({column for _, _, places in living for _, before in places for column in before})
+    return sorted({column for used in living for _, before in used.places for column in before})
+
+
+def _by_column(members: Iterable[Used]) -> dict[int, list[Used]]:
+    found: dict[int, list[Used]] = {}
+    for used in members:
+        found.setdefault(used.column, []).append(used)
+    return found
 
 
 def places_of(problem: Problem, member: Member) -> Iterator[Place]:

@@ -36,6 +36,8 @@ all the rest. It is part of the gap that is told."""
 PACE = 2
 """Over so many runs, in such programs, the bound has to rise fast enough to close the gap within all the runs that are
 allowed: where there are many equal choices, each new row only leads to the next of them."""
+HEURISTICS = ("mip_heuristic_run_rins", "mip_heuristic_run_rens", "mip_heuristic_run_root_reduced_cost")
+"""The solver's searches for choices by smaller programs: one among the views of the relaxation is known by then."""
 UNUSED = 1e-7
 """Values up to this are none."""
 
@@ -88,6 +90,8 @@ def minimize(
     highs.changeColsBounds(len(every), every, lower, upper)
     if found is not None:
         highs.setSolution(found)
+        for name in HEURISTICS:
+            highs.setOptionValue(name, False)
     whole = _solved_whole(highs, linear, scale)
     if whole is None:
         if branching.values is None:

@@ -4,7 +4,8 @@ min  sum_v fixed_v x_v + sum_o rate cost_o y_o + transaction premiums
 (1) a root:              sum of its options = 1
 (2) a goal below:        sum of its options >= sum of the options that raise it
 (3) demanded by a view:  sum of its options >= x_v
-(4) each goal and view:  sum of the options using the view <= x_v, times the branches that lead to the goal
+(4) each goal and view:  sum of the options using the view <= x_v, times the branches that lead to the goal; views that
+                         are alike for the goal have these options and that row in common: see `alike.py`
 (5) required:            at least one of the views
 (6) the engine's rows
 (7) a place:             sum of the heat of the options that read it <= what it takes; these are whole numbers
@@ -14,14 +15,15 @@ min  sum_v fixed_v x_v + sum_o rate cost_o y_o + transaction premiums
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Hashable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from keyplan.design.options.goals import Goal, Option, goals_below
 from keyplan.design.problem.crowds import Crowd, Crowds
 from keyplan.design.problem.definition import Problem, Root, Touched
-from keyplan.design.program.implied import Implied
+from keyplan.design.program.alike import Alike
+from keyplan.design.program.implied import Choice, Implied
 from keyplan.design.program.larger import Kept, LargerEntries, Member, Reader, Used, places_of
 
 INF = float("inf")
@@ -67,7 +69,7 @@ class Linear:
 
 
 Columns = dict[int, list[tuple[Option, int]]]
-"""Per goal number: its options in the program, and the variable of each."""
+"""Per goal number: its options in the program, and the variable of each, which those of views that are alike share."""
 
 
 def build(problem: Problem, dropped: Set[str] = frozenset(), *, soft: bool = False) -> Linear:
@@ -174,11 +176,11 @@ def _add_reader(
         places = list(places_of(problem, member)) if linear.costs[column] > 0 else ()
         if places:
             before = (tuple(linear.columns[name] for name in known.before(place)) for place in places)
-            some.append((member, column, tuple(zip(places, before, strict=True))))
+            some.append(Used(member, column, linear.columns[places[0][0]], tuple(zip(places, before, strict=True))))
     if some:
-        unit = min(linear.costs[column] for _, column, _ in some)
+        unit = min(linear.costs[used.column] for used in some)
         more = linear.variable(f"larger.{len(found.readers)}", unit, INF)
-        entities = frozenset(known.entities[place] for _, _, places in some for place, _ in places)
+        entities = frozenset(known.entities[place] for used in some for place, _ in used.places)
         found.add(Reader(more, unit, some, entities, rate, times))
 
 
@@ -197,26 +199,33 @@ def _add_goal(
     hot = goal.number in problem.crowds.goals
     here = columns[goal.number] = []
     by_view: dict[str, list[int]] = {}
-    options: list[tuple[frozenset[int], int]] = []
-    for number, option in enumerate(goal.options):
-        takes = option.takes
-        if not dropped.isdisjoint(takes):
-            continue
-        cost = problem.option_cost(option) * rate * problem.costs.per_second
-        column = linear.variable(f"y{goal.number}.{number}", cost, INF, integer=hot, whole=True)
-        here.append((option, column))
-        options.append((frozenset(linear.columns[name] for name in takes), column))
-        for name in sorted(takes):
+    choices: list[Choice] = []
+    alike = Alike(_told_apart(problem, goal, dropped, each=hot))
+    for options in alike.options():
+        cost = problem.option_cost(options[0]) * rate * problem.costs.per_second
+        column = linear.variable(f"y{goal.number}.{len(here)}", cost, INF, integer=hot, whole=True)
+        here += [(option, column) for option in options]
+        choices.append((tuple(frozenset(linear.columns[name] for name in one.takes) for one in options), column))
+        for name in options[0].takes:
             by_view.setdefault(name, []).append(column)
     if times[goal.number] <= 1:
-        linear.implied.goals.append(options)
-    for name, using in by_view.items():
-        row = dict.fromkeys(using, 1.0)
-        row[linear.columns[name]] = -times[goal.number]
-        linear.row(row, high=0.0)
+        linear.implied.goals.append(choices)
+    for names in alike.views():
+        row = dict.fromkeys((column for name in names for column in by_view.get(name, ())), 1.0)
+        linear.row(row | {linear.columns[name]: -times[goal.number] for name in names}, high=0.0)
     for option, _ in here:
         for sub in option.subs:
             _add_goal(problem, linear, columns, dropped, sub.goal, rate, times)
+
+
+def _told_apart(problem: Problem, goal: Goal, dropped: Set[str], *, each: bool) -> Iterator[tuple[Option, Hashable]]:
+    """The options of a goal that are left, with what tells those of one view from others: each by itself, or what they
+    cost and raise, and whether others may make them larger."""
+    for number, option in enumerate(goal.options):
+        if dropped.isdisjoint(option.takes):
+            raised = tuple(sub.goal.number for sub in option.subs)
+            larger = bool(problem.growth.adding) and next(places_of(problem, option), None) is not None
+            yield option, number if each else (problem.option_cost(option), raised, larger)
 
 
 def beyond_limit(place: Crowd) -> str:
@@ -319,14 +328,14 @@ def _raised(linear: Linear, columns: Columns, top: Goal) -> None:
         if goal.number in seen:
             continue
         seen.add(goal.number)
-        for option, column in columns[goal.number]:
+        for column, option in {column: option for option, column in columns[goal.number]}.items():
             for sub in option.subs:
                 row = raised.setdefault(sub.goal.number, {})
                 row[column] = row.get(column, 0.0) - 1.0
                 stack.append(sub.goal)
     for number, parents in raised.items():
         row = dict(parents)
-        for _, column in columns[number]:
+        for column in {column for _, column in columns[number]}:
             row[column] = row.get(column, 0.0) + 1.0
         linear.row(row, low=0.0)
 
