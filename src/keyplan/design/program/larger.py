@@ -85,6 +85,7 @@ class LargerEntries:
     readers: list[Reader] = field(default_factory=list)
     _read_by: dict[int, list[int]] = field(default_factory=dict)
     """Per variable of a member: the numbers of its readers."""
+    _larger: dict[tuple[Place, frozenset[Some]], float] = field(default_factory=dict)
     _known: dict[tuple[int | Kept, tuple[Place, ...], frozenset[Some]], float] = field(default_factory=dict)
 
     def add(self, reader: Reader) -> None:
@@ -100,19 +101,21 @@ class LargerEntries:
         there = sorted((one for one, share in shares.items() if share > USED), key=lambda one: -shares[one])
         shares |= each
         used = [number for column, some in self._read_by.items() if values[column] > USED for number in some]
+        known: dict[frozenset[str], list[frozenset[Some]]] = {}
         for reader in (self.readers[number] for number in sorted(set(used))) if there else ():
-            mine = [number for number in there if adding[int(number)].entity in reader.entities]
-            sets = [frozenset(mine[:many]) for many in range(1, len(mine) + 1)]
-            # Beside several views with one key, each of them adds its own.
-            names = [name for number in mine for name in adding[int(number)].bytes if each[name] > 0.5]
-            sets += [frozenset(names)] if names else []
+            if reader.entities not in known:
+                mine = [number for number in there if adding[int(number)].entity in reader.entities]
+                sets = known[reader.entities] = [frozenset(mine[:many]) for many in range(1, len(mine) + 1)]
+                # Beside several views with one key, each of them adds its own.
+                names = [name for number in mine for name in adding[int(number)].bytes if each[name] > 0.5]
+                sets += [frozenset(names)] if names else []
             living = [one for used in reader.members if (one := _living(used, values)).places]
             read = _by_column(one for one in living if min(values[one.column], values[one.view]) > USED)
             if not read:
                 continue
             elsewhere = sum(values[column] for column in _before(living))
             most, row = values[reader.column] + VIOLATED, None
-            for some in sets:
+            for some in known[reader.entities]:
                 levels = {column: self._level(reader, members, some, values) for column, members in read.items()}
                 height = max(level for level, _ in levels.values())
                 least = sum(
@@ -173,7 +176,7 @@ class LargerEntries:
         key = (member if isinstance(member, Kept) else id(member)), places, some
         if key not in self._known:
             growth, costs = self.problem.growth, self.problem.costs
-            larger = {place: growth.least_at(place, some) for place in places}
+            larger = {place: self._larger_at(place, some) for place in places}
             grown = Grown(growth, {place: many for place, many in larger.items() if many})
             if not isinstance(member, Kept):
                 self._known[key] = grown.cost(costs, member).cost - member.cost.cost
@@ -182,6 +185,11 @@ class LargerEntries:
             else:
                 self._known[key] = self.problem.growing_premium(member.write, member.view, grown)
         return self._known[key]
+
+    def _larger_at(self, place: Place, some: frozenset[Some]) -> float:
+        if (place, some) not in self._larger:
+            self._larger[place, some] = self.problem.growth.least_at(place, some)
+        return self._larger[place, some]
 
 
 def _living(used: Used, values: Sequence[float]) -> Used:
