@@ -85,8 +85,20 @@ class LargerEntries:
     readers: list[Reader] = field(default_factory=list)
     _read_by: dict[int, list[int]] = field(default_factory=dict)
     """Per variable of a member: the numbers of its readers."""
+    _before: dict[Place, tuple[int, ...]] = field(default_factory=dict)
     _larger: dict[tuple[Place, frozenset[Some]], float] = field(default_factory=dict)
     _known: dict[tuple[int | Kept, tuple[Place, ...], frozenset[Some]], float] = field(default_factory=dict)
+
+    def used(self, member: Member, column: int) -> Used | None:
+        """A member with its variable; None if nothing makes larger what it reads or keeps."""
+        places = list(places_of(self.problem, member))
+        if not places:
+            return None
+        for place in places:
+            if place not in self._before:
+                self._before[place] = tuple(self.views[name] for name in self.problem.growth.before(place))
+        known = tuple((place, self._before[place]) for place in places)
+        return Used(member, column, self.views[places[0][0]], known)
 
     def add(self, reader: Reader) -> None:
         for column in {used.column: None for used in reader.members}:

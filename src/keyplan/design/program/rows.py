@@ -24,7 +24,7 @@ from keyplan.design.problem.crowds import Crowd, Crowds
 from keyplan.design.problem.definition import Problem, Root, Touched
 from keyplan.design.program.alike import Alike
 from keyplan.design.program.implied import Choice, Implied
-from keyplan.design.program.larger import Kept, LargerEntries, Member, Reader, Used, places_of
+from keyplan.design.program.larger import Kept, LargerEntries, Member, Reader, places_of
 
 INF = float("inf")
 
@@ -170,17 +170,12 @@ def _add_reader(
     times: float,
 ) -> None:
     """One reader of all that others may make larger among these."""
-    known = problem.growth
-    some: list[Used] = []
-    for member, column in members:
-        places = list(places_of(problem, member)) if linear.costs[column] > 0 else ()
-        if places:
-            before = (tuple(linear.columns[name] for name in known.before(place)) for place in places)
-            some.append(Used(member, column, linear.columns[places[0][0]], tuple(zip(places, before, strict=True))))
+    paid = (one for one in members if linear.costs[one[1]] > 0)
+    some = [used for member, column in paid if (used := found.used(member, column)) is not None]
     if some:
         unit = min(linear.costs[used.column] for used in some)
         more = linear.variable(f"larger.{len(found.readers)}", unit, INF)
-        entities = frozenset(known.entities[place] for used in some for place, _ in used.places)
+        entities = frozenset(problem.growth.entities[place] for used in some for place, _ in used.places)
         found.add(Reader(more, unit, some, entities, rate, times))
 
 
