@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from keyplan.design.candidates.homes import is_home
 from keyplan.design.candidates.keys import changing_columns
 from keyplan.design.candidates.match import Match
 from keyplan.design.candidates.overflow import begins, chance_of_more, rows_if_more
-from keyplan.design.candidates.required import is_home
 from keyplan.design.needs.computed import is_keyable
 from keyplan.design.needs.need import (
     Need,

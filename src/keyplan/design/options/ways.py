@@ -11,8 +11,8 @@ from itertools import combinations
 from math import sqrt
 
 from keyplan.design.candidates.carrying import copied_by_index
+from keyplan.design.candidates.homes import is_home
 from keyplan.design.candidates.match import KeyMatch, Match, child_view, held_by, key_shape, match_contents, match_key
-from keyplan.design.candidates.required import is_home
 from keyplan.design.needs.need import Need, by_known, rows_found
 from keyplan.design.options.extras import OWN_ROW, Extra, Extras, Variant
 from keyplan.design.statistics.buckets import bucket_of, rounds_of_a_walk
