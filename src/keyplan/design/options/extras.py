@@ -25,7 +25,7 @@ from keyplan.design.needs.need import (
     wanted,
 )
 from keyplan.design.needs.subsets import serves
-from keyplan.design.needs.told import Told, told_by
+from keyplan.design.needs.told import NOTHING_TOLD, Told, told_by
 from keyplan.design.statistics.derived import Statistics
 from keyplan.engines.base import Kind
 from keyplan.model.model import Model, path_of
@@ -88,8 +88,10 @@ class Extras:
 
     def told(self, need: Need, found: Match, *, widened: bool) -> Told:
         """What the children of rows tell that come with these, of all that the view does not hold."""
+        if not need.trees:
+            return NOTHING_TOLD
         asked = self._asked(found)
-        waiting = self._waiting(need, found) if asked and need.trees else ()
+        waiting = self._waiting(need, found) if asked else ()
         told = told_by(
             self.model, need.entity, asked, [one for one in need.trees if one not in waiting], widened=widened
         )
@@ -152,6 +154,8 @@ class Extras:
 
     def _waiting(self, need: Need, found: Match) -> tuple[Tree, ...]:
         """The children of rows behind references that the view does not hold: they come with what is read for these."""
+        if not need.trees:
+            return ()
         behind = [tree for tree in need.trees if "." in tree.role]
         reachable = self._reachable(found) if behind else set()
         return tuple(tree for tree in behind if not outer_paths(self._child_rows(need, tree)) <= reachable)
@@ -202,6 +206,8 @@ class Extras:
         along: dict[str, Select] = {}
         extras: list[Extra] = []
         tells: list[Tell] = []
+        if not need.trees:
+            return along, extras, tells
         at = found.view.embed_at(found.at)
         embeds = {embed.role: embed for embed in (document or at or found.view).embeds}
         waiting = self._waiting(need, found)

@@ -13,6 +13,7 @@ from math import sqrt
 from keyplan.design.candidates.carrying import copied_by_index
 from keyplan.design.candidates.homes import is_home
 from keyplan.design.candidates.match import KeyMatch, Match, child_view, held_by, key_shape, match_contents, match_key
+from keyplan.design.candidates.sparse import is_within
 from keyplan.design.needs.need import Need, by_known, rows_found
 from keyplan.design.options.extras import OWN_ROW, Extra, Extras, Variant
 from keyplan.design.statistics.buckets import bucket_of, rounds_of_a_walk
@@ -114,6 +115,10 @@ def _is_a_guess(model: Model, entity: str, condition: Condition) -> bool:
     return condition.op == "search"
 
 
+Conditions = tuple[Condition, ...]
+Places = dict[tuple[object, ...], list[tuple[int, Place]]]
+"""Places by the shape of their key, each with its number. Those whose keys are alike answer every need alike, or none
+of them does."""
 Found = dict[tuple[str, tuple[str, ...]], tuple[list[Way], list[str]]]
 """Per place, by the names of its view and embed: the ways there, and why others are none; not those without both."""
 
@@ -138,11 +143,9 @@ class Ways:
         self.kinds = kinds
         self.costs = costs
         self.facts = facts
-        self._places: dict[str, dict[tuple[object, ...], list[tuple[int, Place]]]] = {
-            name: {} for name in model.entities
-        }
-        """Per entity and shape of the key: the places, each with its number. Places whose keys are alike answer every
-        need alike, or none of them does."""
+        self._places: dict[str, dict[Conditions, Places]] = {name: {} for name in model.entities}
+        """Per entity and what views of its rows are restricted to: the places there. Most of what is asked for is not
+        among the rows of most sparse views, whatever their keys are."""
         number = 0
         for view in views:
             if view.measures:
@@ -152,8 +155,8 @@ class Ways:
             for at in ((), *(at for at, embed in view.nested() if embed.limit is None)):
                 seen = child_view(model, view, at)
                 held = held_by(model, kinds[view.kind], seen)
-                alike = self._places[seen.entity].setdefault(key_shape(seen), [])
-                alike.append((number, Place(view, at, seen, held, holds, keyed)))
+                alike = self._places[seen.entity].setdefault(seen.where, {})
+                alike.setdefault(key_shape(seen), []).append((number, Place(view, at, seen, held, holds, keyed)))
                 number += 1
         self._documents: dict[str, list[View]] = {name: [] for name in model.entities}
         for view in views:
@@ -183,7 +186,13 @@ class Ways:
         alone = not need.trees or not self._documents[need.entity]  # ways through one view into another are not
         before = self._found_before.get(need) if alone else None
         able: list[tuple[int, Place, Asked, Need]] = []
-        for places in self._places[need.entity].values():
+        within = (
+            places
+            for where, shapes in self._places[need.entity].items()
+            if is_within(where, need.given, need.implied)
+            for places in shapes.values()
+        )
+        for places in within:
             here = by_known(need, (part.path for part in places[0][1].seen.parts)) if need.known else need
             asked = self._asked(here, places[0][1])
             if asked is not None:
@@ -206,7 +215,7 @@ class Ways:
 
     def _variants(self, need: Need, place: Place, asked: Asked, way: Way) -> Iterator[Way]:
         """Other ways by the same place, where what is beside the row can be had in several."""
-        if place.view.embeds and not place.at:
+        if not place.at and any(tree.role == embed.role for tree in need.trees for embed in place.view.embeds):
             full = self._way(need, place, asked, [], None, "fuller")
             if full is not None and full.along != way.along:
                 yield full
@@ -395,8 +404,9 @@ class Ways:
         whole, whatever is looked for in it."""
         if kind not in self._whole:
             sizes = 0.0
-            for shapes in self._places.values():
-                places = sorted((one for alike in shapes.values() for one in alike), key=lambda one: one[0])
+            for wheres in self._places.values():
+                whole = wheres.get((), {})
+                places = sorted((one for alike in whole.values() for one in alike), key=lambda one: one[0])
                 views = (one.view for _, one in places if one.view.kind == kind and not one.at)
                 homes = [view for view in views if is_home(self.model, self.kinds, view)]
                 facts = [(view, self.facts[view.name]) for view in homes]
