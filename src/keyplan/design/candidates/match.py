@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from keyplan.design.candidates.sparse import is_within, told_besides
 from keyplan.design.needs.need import Need
 from keyplan.design.needs.presence import may_be_missing
+from keyplan.design.needs.sought import Sought
 from keyplan.design.statistics.buckets import Enumerated, enumerated
 from keyplan.design.statistics.derived import CUT_SECONDS, Statistics
 from keyplan.engines.base import Kind
@@ -117,7 +118,7 @@ def match(
 def match_key(model: Model, statistics: Statistics, kind: Kind, view: View, need: Need) -> KeyMatch | None:
     """How the view's key answers the need, or None if it cannot; of an embed, the view as its rows see it.
 
-    Worked out once per key, of however many candidates, and need.
+    Worked out once per key, of however many candidates, and for the rows that are sought, whatever is wanted of them.
     """
     if view.entity != need.entity or view.measures or (need.strong and not kind.strong):
         return None
@@ -128,14 +129,15 @@ def match_key(model: Model, statistics: Statistics, kind: Kind, view: View, need
         if known is None:
             known = statistics.key_matches[shape] = _key_of(model, view)
         statistics.view_matches[view] = known
-    found = known.matches.get(need)
-    if found is None and need not in known.matches:
-        able = known.has_all(need)
-        found = known.matches[need] = _match_key(model, statistics, kind, view, need) if able else None
+    sought = need.sought
+    found = known.matches.get(sought)
+    if found is None and sought not in known.matches:
+        able = known.has_all(sought)
+        found = known.matches[sought] = _match_key(model, statistics, kind, view, sought) if able else None
     return found
 
 
-def _match_key(model: Model, statistics: Statistics, kind: Kind, view: View, need: Need) -> KeyMatch | None:
+def _match_key(model: Model, statistics: Statistics, kind: Kind, view: View, need: Sought) -> KeyMatch | None:
     conditions = need.given
     if view.where:
         conditions = tuple(condition for condition in need.given if condition not in view.where)
@@ -386,9 +388,9 @@ class _Key:
     """Parts that rows may lack, so that they have no entry."""
     words: list[Set[str]]
     """The texts, of each part that is words, that rows may have none in."""
-    matches: dict[Need, KeyMatch | None] = field(default_factory=dict)
+    matches: dict[Sought, KeyMatch | None] = field(default_factory=dict)
 
-    def has_all(self, need: Need) -> bool:
+    def has_all(self, need: Sought) -> bool:
         """Whether every row that a need asks for has an entry: parts that may be missing must be asked about."""
         if self.where and not is_within(self.where, need.given, need.implied):
             return False
@@ -420,7 +422,7 @@ def _has_entry_only_if(model: Model, view: View, condition: Condition) -> bool:
     return all(model.entities[name].ttl is None for name in passed)
 
 
-def _native_order(model: Model, view: View, need: Need, bound: _Bound) -> tuple[tuple[Order, ...], bool, bool]:
+def _native_order(model: Model, view: View, need: Sought, bound: _Bound) -> tuple[tuple[Order, ...], bool, bool]:
     """The total order in which the rest of the sort key delivers rows, whether it is the need's, and its direction."""
     tail, fixed, listed = bound.tail, bound.fixed, bound.listed
     if any(part.cut is not None or part.ways > 1 for part in tail):
