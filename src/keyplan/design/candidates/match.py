@@ -24,7 +24,7 @@ Conditions = dict[tuple[str, str | None], list[Condition]]
 """By path and truncation."""
 
 
-@dataclass(unsafe_hash=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Match:
     """A view put to use for a need; see `Search` for the meaning of the parts."""
 

@@ -45,7 +45,7 @@ GONE_SHARE = 1e-6
 which something is computed for them."""
 
 
-@dataclass(unsafe_hash=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Extra:
     """Something that a view lacks of what is wanted: a need of its own, so often per row."""
 

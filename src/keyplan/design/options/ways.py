@@ -47,7 +47,7 @@ WALK_BYTES = 1_000_000
 scan, whatever it is called."""
 
 
-@dataclass(unsafe_hash=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Way:
     """A view that can answer a need: everything about it that does not depend on where the need arises."""
 
@@ -66,7 +66,7 @@ class Way:
     """What children tell that come with the rows."""
 
 
-@dataclass(unsafe_hash=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Place:
     """Where rows of an entity are: a view, or an embed in it; `seen` is the view as those rows see it."""
 
@@ -79,9 +79,11 @@ class Place:
     """What the view itself holds."""
     keyed: Set[str]
     """What stands in the view's key as it is."""
+    is_bucketed: bool
+    """Its partitions are of stretches of time."""
 
 
-@dataclass(unsafe_hash=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Asked:
     """What is asked of all places with one key, for one need."""
 
@@ -92,16 +94,20 @@ class Asked:
     """Those, and what is wanted."""
     bytes: float
     """The average bytes of what is taken."""
+    guessed: bool
+    """Nobody knows how often rows meet some of the conditions that the key does not answer, and a key would tell."""
+    fixed: int
+    """How many parts of the key are given, if nothing else is asked of it."""
 
 
-def _walked(model: Model, entity: str, found: Match, asked: Asked, entries: float, size: float) -> tuple[float, float]:
+def _walked(found: Match, asked: Asked, entries: float, size: float) -> tuple[float, float]:
     """The entries that are walked through for a page, and the bytes that are read for it: those of the rows themselves
     as well, where the entries do not hold what is tested.
 
     How many rows lie between two that have a word is anybody's guess: a rare one is looked for through all of them. So
     is a value that a call gives, which few rows may have or none: a key with it in front finds that out at once.
     """
-    if any(_is_a_guess(model, entity, condition) for condition in (*found.filter, *found.left)):
+    if asked.guessed:
         entries = max(entries, found.entries)
     return entries, entries * (size + (asked.bytes if found.left else 0.0))
 
@@ -152,11 +158,13 @@ class Ways:
                 continue
             holds = frozenset(view.holds)
             keyed = frozenset(part.path for part in view.parts if part.cut is None and part.ways == 1)
+            is_bucketed = bucket_of(view) is not None
             for at in ((), *(at for at, embed in view.nested() if embed.limit is None)):
                 seen = child_view(model, view, at)
                 held = held_by(model, kinds[view.kind], seen)
                 alike = self._places[seen.entity].setdefault(seen.where, {})
-                alike.setdefault(key_shape(seen), []).append((number, Place(view, at, seen, held, holds, keyed)))
+                place = Place(view, at, seen, held, holds, keyed, is_bucketed)
+                alike.setdefault(key_shape(seen), []).append((number, place))
                 number += 1
         self._documents: dict[str, list[View]] = {name: [] for name in model.entities}
         for view in views:
@@ -242,6 +250,8 @@ class Ways:
 
     def _keepers(self, need: Need, way: Way) -> Iterator[Set[str]]:
         """The rows, by their names, that could be read for what is computed of them because they may keep it."""
+        if not way.extras:
+            return
         names = sorted(
             {extra.keeper for extra in way.extras if extra.keeper and self.extras.is_keepable(need.entity, extra)}
         )
@@ -265,7 +275,9 @@ class Ways:
             return None
         tested = {path for _, paths in key.tested for path in paths}
         taken = {*need.wants, *tested}
-        return Asked(key, tested, taken, sum(self._bytes(need.entity, text) for text in sorted(taken)))
+        size = sum(self._bytes(need.entity, text) for text in sorted(taken))
+        guessed = any(_is_a_guess(self.model, need.entity, condition) for condition in key.left)
+        return Asked(key, tested, taken, size, guessed, _fixed(key))
 
     def _through(self, need: Need, place: Place, asked: Asked) -> Iterator[Way]:
         """The ways through a view that the engine keeps over documents, in which the children are as well."""
@@ -317,7 +329,7 @@ class Ways:
         # An exact page of an ordered view is bounded; anything else may have to read its whole partition.
         page = need.limit if found.ordered and not found.left and not found.filter else None
         most = float(page) if page is not None else max(entries / requests, 1.0 if found.get else found.most)
-        if page is None and not found.get and bucket_of(view) is not None:
+        if page is None and not found.get and place.is_bucketed:
             most = min(most, facts.hottest_rows)
         if need.at_least and page is None:
             most = min(most, max(entries, need.at_least) * MANY_MORE)
@@ -328,7 +340,7 @@ class Ways:
         if found.scan and scanned and kind.partitioned:
             entries = most = max(entries, self._everything(view.kind) / size)
         if asked.tested and not found.given and not found.get and not found.scan:
-            walked, read = _walked(self.model, need.entity, found, asked, entries, size)
+            walked, read = _walked(found, asked, entries, size)
             if read > WALK_BYTES:
                 refused.append(
                     f"only walking through {format_about(walked)} rows of '{need.entity}', "
@@ -346,9 +358,9 @@ class Ways:
         missing, taken = set(found.missing) - told.paths, asked.taken - told.paths
         if document is not None:
             facts = replace(facts, embeds=self.facts[document.name].embeds)
-        first = self._first_along(view, along) if kind.first_along and not found.scan else None
-        brought = self.costs.read_with(view, tuple(along)) if document is None and not at else tuple(along)
-        if document is None and not kind.one_value and first is None:
+        first = self._first_along(view, along) if along and kind.first_along and not found.scan else None
+        brought = self.costs.read_with(view, tuple(along)) if along and document is None and not at else tuple(along)
+        if along and document is None and not kind.one_value and first is None:
             facts = _as_read(facts, along)
         work = Work(
             view,
@@ -367,11 +379,11 @@ class Ways:
             asked.bytes,
             rounds_of_a_walk(found.most_buckets) if found.walks and need.limit is not None else 1.0,
             float(need.limit) if need.limit and found.ordered and found.filter and not found.get else 0.0,
-            _fixed(found) if need.limit is None else 0,
+            asked.fixed if need.limit is None else 0,
             first,
             document is None and not at and not missing and taken <= place.keyed,
         )
-        extras = tuple(self.extras.soon(need, extra) for extra in (*lacking, *fetched))
+        extras = tuple([self.extras.soon(need, extra) for extra in (*lacking, *fetched)])
         beside = document.name if document is not None else ""
         children_bytes = self._along_bytes(document or view, facts, at, brought, first)
         cost = read_cost(self.costs, work)
@@ -462,10 +474,10 @@ def _only_a_scan(need: Need, facts: ViewFacts) -> str:
     return f"only a scan of {format_about(facts.rows)} rows of '{need.entity}' would find them"
 
 
-def _fixed(found: Match) -> int:
+def _fixed(key: KeyMatch) -> int:
     """How many parts of a key are given, if nothing else is asked of it."""
-    plain = not found.get and all(one.op in ("=", "in") and one.cut is None for one in found.given)
-    return len({str(one.path) for one in found.given}) if plain else 0
+    plain = not key.get and all(one.op in ("=", "in") and one.cut is None for one in key.used)
+    return len({str(one.path) for one in key.used}) if plain else 0
 
 
 def _as_read(facts: ViewFacts, along: Mapping[str, Select]) -> ViewFacts:
