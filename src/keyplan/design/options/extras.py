@@ -85,6 +85,7 @@ class Extras:
         self._views = views
         self._beside: dict[str, set[str]] = {}
         self._rows: dict[tuple[str, frozenset[str], bool, frozenset[str]], Need] = {}
+        self._children: dict[tuple[str, Tree, bool], Need] = {}
 
     def told(self, need: Need, found: Match, *, widened: bool) -> Told:
         """What the children of rows tell that come with these, of all that the view does not hold."""
@@ -238,6 +239,13 @@ class Extras:
         return replace(apart, need=need, times=apart.times * chance, beyond=embed.limit, chance=chance)
 
     def _child_rows(self, need: Need, tree: Tree) -> Need:
+        """The children that a tree is of, which is asked for by every way to the rows that have them."""
+        asked = (need.entity, tree, need.strong)
+        if asked not in self._children:
+            self._children[asked] = self._rows_of_tree(need, tree)
+        return self._children[asked]
+
+    def _rows_of_tree(self, need: Need, tree: Tree) -> Need:
         *above, role = tree.role.split(".")
         owner = self.model.entity_at(need.entity, tuple(above))
         child = rows_of_role(self.model, owner, role, tree.select, need.strong)
