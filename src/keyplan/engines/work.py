@@ -30,7 +30,7 @@ class Rejection:
     """The part of a key that is why, if it is one alone."""
 
 
-@dataclass(unsafe_hash=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Cost:
     """What one execution of some work takes."""
 
@@ -45,6 +45,8 @@ class Cost:
 
     def times(self, many: float) -> Cost:
         """The cost of many executions at once, which wait for each other no longer than one."""
+        if many == 1:
+            return self
         units = {unit: amount * many for unit, amount in self.units.items()}
         return Cost(self.cost * many, units, self.p99_ms, self.requests, self.trips)
 

@@ -21,7 +21,7 @@ class Path(NamedTuple):
     column: str
 
     def __str__(self) -> str:
-        return ".".join((*self.roles, self.column))
+        return ".".join((*self.roles, self.column)) if self.roles else self.column
 
 
 @dataclass(frozen=True)

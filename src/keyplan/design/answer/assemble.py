@@ -9,10 +9,10 @@ from keyplan.design.answer.describe import plan_steps, write_steps
 from keyplan.design.answer.figures import add_units, call_figures, one_after_other
 from keyplan.design.answer.names import view_names
 from keyplan.design.answer.nodes import Nodes
-from keyplan.design.candidates.carrying import Base, carrying_bases
+from keyplan.design.candidates.carrying import carrying_bases
 from keyplan.design.candidates.facts import marks_of
+from keyplan.design.candidates.homes import Base, Homes, homes_inside, is_home
 from keyplan.design.candidates.local import bases_of, needs_base
-from keyplan.design.candidates.required import homes_inside, is_home
 from keyplan.design.findings.contradictions import contradictions
 from keyplan.design.findings.crowded import crowded_rows
 from keyplan.design.findings.feeds import gathered_feeds
@@ -161,13 +161,14 @@ class Assembly:
         """Per engine-kept view, what it is kept over: the entity's home, or one with its own partition."""
         kinds = self.engine.kinds
         bases = {}
+        homes = Homes(self.model, kinds, self.chosen.values())
         for name, view in self.chosen.items():
             home = self.homes[view.entity]
             if needs_base(kinds[view.kind]):
-                able = bases_of(self.model, kinds, view, self.chosen.values())
+                able = bases_of(homes, view)
                 bases[name] = home if home in able else able[0]
             elif kinds[view.kind].kept_by_engine:
-                able = carrying_bases(self.model, kinds, view, self.chosen.values())
+                able = carrying_bases(homes, view)
                 usual = [base for base in (self._document(view.entity), home) if base is not None]
                 bases[name] = next((base for base in (*usual, *able) if base in able), usual[0])
         return bases

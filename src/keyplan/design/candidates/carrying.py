@@ -10,15 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from keyplan.design.candidates.required import homes_inside, is_home
+from keyplan.design.candidates.homes import Base, Home, Homes
 from keyplan.design.needs.need import held_paths
 from keyplan.engines.base import Kind
 from keyplan.engines.work import LinearRow
 from keyplan.model.model import Model, path_of
 from keyplan.plan.view import View
-
-Base = tuple[str, tuple[str, ...]]
-"""A view, and the roles that lead to an embed inside it."""
 
 MOST_SETS = 12
 """The sets of copies that homes of one entity are tried with."""
@@ -40,19 +37,22 @@ def carrying_homes(
     model: Model, kinds: Mapping[str, Kind], views: Iterable[View], embeddable: Callable[[str, str], bool]
 ) -> Iterator[View]:
     """The homes among the views, with what views of the engine's own may copy."""
-    known = list(views)
-    for entity in model.entities:
-        wanted = dict.fromkeys(copied_by_index(model, kinds, view) for view in known if view.entity == entity)
-        for copied in _unions([some for some in wanted if some]):
+    homes = Homes(model, kinds, views)
+    wanted: dict[str, dict[frozenset[str], None]] = {name: {} for name in model.entities}
+    for view in homes.views:
+        copied = copied_by_index(model, kinds, view)
+        if copied:
+            wanted[view.entity][copied] = None
+    for entity, some in wanted.items():
+        for copied in _unions(list(some)):
             inside = all(embeddable(entity, text) for text in copied)
-            for view in known:
-                if view.entity == entity and is_home(model, kinds, view):
-                    yield replace(view, holds=held_paths(model, entity, {*view.holds, *copied}))
-                elif inside and not kinds[view.kind].one_value and entity in homes_inside(model, view):
-                    for embed in view.embeds:
-                        if embed.entity == entity:
-                            burdened = replace(embed, holds=held_paths(model, entity, {*embed.holds, *copied}))
-                            yield replace(view, embeds=tuple(burdened if e == embed else e for e in view.embeds))
+            for home in homes.of(entity):
+                view, embed, holds = home.view, home.embed, held_paths(model, entity, {*home.holds, *copied})
+                if embed is None:
+                    yield replace(view, holds=holds)
+                elif inside and not kinds[view.kind].one_value and view.entity != entity:
+                    burdened = replace(embed, holds=holds)
+                    yield replace(view, embeds=tuple(burdened if e == embed else e for e in view.embeds))
 
 
 def _unions(wanted: list[frozenset[str]]) -> list[frozenset[str]]:
@@ -65,29 +65,36 @@ def _unions(wanted: list[frozenset[str]]) -> list[frozenset[str]]:
     return list(found)
 
 
-def carrying_bases(model: Model, kinds: Mapping[str, Kind], index: View, views: Iterable[View]) -> list[Base]:
-    """The homes whose entries have all that a view of the engine's own copies.
+def carrying_bases(homes: Homes, index: View) -> list[Base]:
+    """The homes whose entries have all that a view of the engine's own copies."""
+    return [home.base for home in carrying(homes.model, homes.kinds, index, homes.of(index.entity))]
+
+
+def carrying(model: Model, kinds: Mapping[str, Kind], index: View, homes: Iterable[Home]) -> Iterator[Home]:
+    """Those of the homes of its entity over whose entries a view of the engine's own can be kept, as they have all that
+    it copies.
 
     Rows that are inside a document are no entries of their own: only what finds documents by them is kept over them.
     """
     copied = copied_by_index(model, kinds, index)
-    found: list[Base] = []
-    for view in views:
-        if view.entity == index.entity and is_home(model, kinds, view):
-            found += [(view.name, ())] if copied <= set(view.holds) and not view.packed else []
-        elif (kinds[index.kind].inside or not kinds[view.kind].one_value) and index.entity in homes_inside(model, view):
-            inside = (embed for embed in view.embeds if embed.entity == index.entity and embed.limit is None)
-            found += [(view.name, (embed.role,)) for embed in inside if copied <= set(embed.holds)]
-    return found
+    for home in homes:
+        if not copied <= home.holds:
+            continue
+        if home.embed is None:
+            able = not home.view.packed
+        else:
+            apart = kinds[index.kind].inside or not kinds[home.view.kind].one_value
+            able = apart and home.embed.limit is None and home.view.entity != index.entity
+        if able:
+            yield home
 
 
-def carried_rows(model: Model, kinds: Mapping[str, Kind], views: Mapping[str, View]) -> Iterator[LinearRow]:
+def carried_rows(homes: Homes) -> Iterator[LinearRow]:
     """No index that copies without a home that carries what it copies."""
     bases: dict[tuple[str, frozenset[str]], dict[str, float]] = {}
-    for name, view in views.items():
-        copied = copied_by_index(model, kinds, view)
+    for view in homes.views:
+        copied = copied_by_index(homes.model, homes.kinds, view)
         if copied:
             if (view.entity, copied) not in bases:
-                able = carrying_bases(model, kinds, view, views.values())
-                bases[view.entity, copied] = {base: -1.0 for base, _ in able}
-            yield LinearRow({name: 1.0, **bases[view.entity, copied]}, high=0.0)
+                bases[view.entity, copied] = {base: -1.0 for base, _ in carrying_bases(homes, view)}
+            yield LinearRow({view.name: 1.0, **bases[view.entity, copied]}, high=0.0)

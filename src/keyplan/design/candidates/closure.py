@@ -13,6 +13,7 @@ from keyplan.design.candidates.contents import Contents, expiry
 from keyplan.design.candidates.counters import counters, finer, shared
 from keyplan.design.candidates.embedding import embedding_homes
 from keyplan.design.candidates.keys import Keys
+from keyplan.design.candidates.sparse import is_within
 from keyplan.design.candidates.windows import kept_for
 from keyplan.design.needs.computed import is_followable, is_holdable
 from keyplan.design.needs.need import Need, held_paths
@@ -20,6 +21,7 @@ from keyplan.design.statistics.derived import Statistics
 from keyplan.design.statistics.weakly import remembered
 from keyplan.engines.base import Kind
 from keyplan.model.model import Model, path_of
+from keyplan.model.pattern import Condition
 from keyplan.plan.view import Part, View
 
 
@@ -75,7 +77,8 @@ class Candidates:
         known = self.statistics.candidates.get(asked)
         if known is None:
             shapes = self._keys.shapes(entity, needs)
-            known = [view for shape in shapes for view in self._contents.of(shape, needs)]
+            within = {where: _within(where, needs) for where in dict.fromkeys(shape.where for shape in shapes)}
+            known = [view for shape in shapes for view in self._contents.of(shape, within[shape.where])]
             self.statistics.candidates[asked] = known
         return known
 
@@ -153,3 +156,8 @@ class Candidates:
         )
         if identity not in self.views:
             self.views[identity] = replace(view, name=f"v{len(self.views)}")
+
+
+def _within(where: tuple[Condition, ...], needs: list[Need]) -> list[Need]:
+    """The needs whose rows are all in views with this `where`."""
+    return [need for need in needs if is_within(where, need.given, need.implied)] if where else needs

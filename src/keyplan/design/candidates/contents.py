@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from keyplan.design.candidates.keys import Keys, Shape
-from keyplan.design.candidates.match import match_key
+from keyplan.design.candidates.match import KeyMatch, match_key
 from keyplan.design.needs.need import Need, held_paths
 from keyplan.design.statistics.derived import Statistics
 from keyplan.design.statistics.weakly import remembered
@@ -76,12 +76,14 @@ class Contents:
             probe = View("", entity, kind.name, partition, sort, here.stored, (), shape.where)
             contents = {frozenset(keys), frozenset(keys | own)}
             union: set[str] = set()
-            for asked in self.asked_of(probe, needs):
+            answered = list(self._answered(probe, needs))
+            for need, found in answered:
+                asked = self._asked(need, found.left)
                 contents.add(frozenset(keys | asked))
                 union |= asked
             contents.add(frozenset(keys | union))
             contents.add(frozenset(keys | own | union))
-            contents |= {frozenset(keys | tested) for tested in self._tested_of(probe, needs)}
+            contents |= {frozenset(keys | tested) for tested in self._tested(answered)}
             # Of a key under itself, the whole rows are a home already, unless all rows share one partition.
             exact = {part.path for part in (*partition, *sort)} == set(here.key) and not shape.where
             exact = exact and (bool(partition) or not kind.partitioned)
@@ -160,16 +162,19 @@ class Contents:
 
     def asked_of(self, view: View, needs: list[Need]) -> Iterator[frozenset[str]]:
         """Per need that the key can answer without a scan: what it would take from the view, if it were there."""
+        return (self._asked(need, found.left) for need, found in self._answered(view, needs))
+
+    def _answered(self, view: View, needs: list[Need]) -> Iterator[tuple[Need, KeyMatch]]:
+        """The needs that the key can answer without a scan, and how."""
         for need in needs:
             found = match_key(self.model, self.statistics, self.kinds[view.kind], view, need)
             if found is not None and not found.scan:
-                yield self._asked(need, found.left)
+                yield need, found
 
-    def _tested_of(self, view: View, needs: list[Need]) -> Iterator[frozenset[str]]:
-        """Per need that the key leaves conditions to: what these test, so that only rows that pass are fetched."""
-        for need in needs:
-            found = match_key(self.model, self.statistics, self.kinds[view.kind], view, need)
-            if found is not None and not found.scan and found.left:
+    def _tested(self, answered: list[tuple[Need, KeyMatch]]) -> Iterator[frozenset[str]]:
+        """Per need that a key leaves conditions to: what these test, so that only rows that pass are fetched."""
+        for need, found in answered:
+            if found.left:
                 paths = (str(path) for one in found.left for path in (one.path, *one.also))
                 tested = frozenset(text for text in paths if self.keys.copyable(need.entity, text))
                 yield tested

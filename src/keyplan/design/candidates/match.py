@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from keyplan.design.candidates.sparse import is_within, told_besides
 from keyplan.design.needs.need import Need
 from keyplan.design.needs.presence import may_be_missing
+from keyplan.design.needs.sought import Sought
 from keyplan.design.statistics.buckets import Enumerated, enumerated
 from keyplan.design.statistics.derived import CUT_SECONDS, Statistics
 from keyplan.engines.base import Kind
@@ -23,7 +24,7 @@ Conditions = dict[tuple[str, str | None], list[Condition]]
 """By path and truncation."""
 
 
-@dataclass(unsafe_hash=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Match:
     """A view put to use for a need; see `Search` for the meaning of the parts."""
 
@@ -117,41 +118,41 @@ def match(
 def match_key(model: Model, statistics: Statistics, kind: Kind, view: View, need: Need) -> KeyMatch | None:
     """How the view's key answers the need, or None if it cannot; of an embed, the view as its rows see it.
 
-    Worked out once per key, of however many candidates, and need.
+    Worked out once per key, of however many candidates, and for the rows that are sought, whatever is wanted of them.
     """
     if view.entity != need.entity or view.measures or (need.strong and not kind.strong):
         return None
-    known = statistics.view_matches.get(view)
+    known: _Key | None = statistics.view_matches.get(view)
     if known is None:
-        known = statistics.view_matches[view] = statistics.key_matches.setdefault(key_shape(view), {})
-    found: KeyMatch | None = known.get(need)
-    if found is None and need not in known:
-        found = known[need] = _match_key(model, statistics, kind, view, need)
+        shape = key_shape(view)
+        known = statistics.key_matches.get(shape)
+        if known is None:
+            known = statistics.key_matches[shape] = _key_of(model, view)
+        statistics.view_matches[view] = known
+    sought = need.sought
+    found = known.matches.get(sought)
+    if found is None and sought not in known.matches:
+        able = known.has_all(sought)
+        found = known.matches[sought] = _match_key(model, statistics, kind, view, sought) if able else None
     return found
 
 
-def _match_key(model: Model, statistics: Statistics, kind: Kind, view: View, need: Need) -> KeyMatch | None:
+def _match_key(model: Model, statistics: Statistics, kind: Kind, view: View, need: Sought) -> KeyMatch | None:
     conditions = need.given
     if view.where:
-        if not is_within(view.where, need.given, need.implied):
-            return None
         conditions = tuple(condition for condition in need.given if condition not in view.where)
-    if not _presence_implied(model, view, need):
-        return None
-    by_key = by_path(conditions)
-    known_key = all(
-        any(c.op == "=" for c in by_key.get((column, None), ())) for column in model.entities[view.entity].key
-    )
-    bound = _bind(statistics, kind, view, by_key, known_key, need.at_least)
+    given = _given(conditions)
+    known_key = given.equal.issuperset(model.entities[view.entity].key)
+    bound = _bind(statistics, kind, view, given.by_path, known_key, need.at_least)
     if bound is None and need.scanned and not view.packed:
         bound = _Bound([], list(view.parts))
     if bound is None:
         return None
     used, tail = bound.used, bound.tail
-    if tail:
+    if tail and tail[0].path in given.paths:
         open_yet = by_path(condition for condition in conditions if condition not in used)
         used.extend(condition for condition in bounds(open_yet, tail[0]) if condition not in used)
-    exact = tuple(used)
+    exact = set(used)
     used.extend(condition for condition in bound.narrowing if condition not in used)
     get = not tail and (known_key or all(part.ways == 1 for part in view.parts))
     scan = not used and not get and not _is_small_partition(view, kind)
@@ -352,28 +353,61 @@ def bounds(by_key: Conditions, part: Part) -> list[Condition]:
     return [condition for condition in (low, high) if condition is not None]
 
 
+@dataclass
+class _Given:
+    """What conditions say, as keys ask about it."""
+
+    by_path: Conditions
+    paths: Set[str]
+    equal: frozenset[str]
+    """The paths that have one value."""
+    there: Set[str]
+    """The paths that all rows which meet the conditions have a value at."""
+    searched: list[set[str]]
+    """The paths that each search looks into."""
+
+
 @lru_cache(maxsize=1024)
-def _asked_to_be_there(given: tuple[Condition, ...]) -> tuple[Set[str], list[set[str]]]:
-    """The paths that rows which meet these conditions have a value at, and those that each search looks into."""
-    # Words that may be in one of several texts say of none of them that it is there.
-    asked = {str(c.path) for c in given if c.op in PRESENCE and not c.also}
-    return asked, [_paths(condition) for condition in given if condition.op == "search"]
+def _given(conditions: tuple[Condition, ...]) -> _Given:
+    return _Given(
+        by_path(conditions),
+        {str(c.path) for c in conditions},
+        frozenset(str(c.path) for c in conditions if c.op == "=" and c.cut is None),
+        # Words that may be in one of several texts say of none of them that it is there.
+        {str(c.path) for c in conditions if c.op in PRESENCE and not c.also},
+        [_paths(condition) for condition in conditions if condition.op == "search"],
+    )
 
 
-def _presence_implied(model: Model, view: View, need: Need) -> bool:
-    """Whether every row that the need asks for has an entry: parts that may be missing must be asked about."""
-    asked, searches = _asked_to_be_there(need.given)
-    for part in view.parts:
-        if part.cut == "words":
-            if not any(paths <= {part.path, *part.also} for paths in searches):
-                return False
-            continue
-        if part.ways > 1 or part.path in asked:
-            continue
-        path = path_of(part.path, model, view.entity)
-        if part.cut in ("each", "words") or may_be_missing(model, view.entity, path):
+@dataclass
+class _Key:
+    """What views with one key have in common, and how they match needs."""
+
+    where: tuple[Condition, ...]
+    lacked: Set[str]
+    """Parts that rows may lack, so that they have no entry."""
+    words: list[Set[str]]
+    """The texts, of each part that is words, that rows may have none in."""
+    matches: dict[Sought, KeyMatch | None] = field(default_factory=dict)
+
+    def has_all(self, need: Sought) -> bool:
+        """Whether every row that a need asks for has an entry: parts that may be missing must be asked about."""
+        if self.where and not is_within(self.where, need.given, need.implied):
             return False
-    return True
+        if not self.lacked and not self.words:
+            return True
+        given = _given(need.given)
+        return self.lacked <= given.there and all(any(some <= words for some in given.searched) for words in self.words)
+
+
+def _key_of(model: Model, view: View) -> _Key:
+    plain = [part for part in view.parts if part.cut != "words" and part.ways == 1]
+    lacked = {
+        part.path
+        for part in plain
+        if part.cut == "each" or may_be_missing(model, view.entity, path_of(part.path, model, view.entity))
+    }
+    return _Key(view.where, lacked, [{part.path, *part.also} for part in view.parts if part.cut == "words"])
 
 
 def _has_entry_only_if(model: Model, view: View, condition: Condition) -> bool:
@@ -388,7 +422,7 @@ def _has_entry_only_if(model: Model, view: View, condition: Condition) -> bool:
     return all(model.entities[name].ttl is None for name in passed)
 
 
-def _native_order(model: Model, view: View, need: Need, bound: _Bound) -> tuple[tuple[Order, ...], bool, bool]:
+def _native_order(model: Model, view: View, need: Sought, bound: _Bound) -> tuple[tuple[Order, ...], bool, bool]:
     """The total order in which the rest of the sort key delivers rows, whether it is the need's, and its direction."""
     tail, fixed, listed = bound.tail, bound.fixed, bound.listed
     if any(part.cut is not None or part.ways > 1 for part in tail):

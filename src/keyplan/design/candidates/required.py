@@ -4,33 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from keyplan.design.candidates.homes import Homes, is_home
 from keyplan.design.needs.need import is_generated
 from keyplan.engines.base import Kind
-from keyplan.model.model import Model, path_of
+from keyplan.model.model import Model
 from keyplan.model.write import Children
-from keyplan.plan.view import COPIES, View
-
-
-def is_home(model: Model, kinds: Mapping[str, Kind], view: View) -> bool:
-    """A view kept by us that holds every row whole, under a key that contains the entity's."""
-    here = model.entities[view.entity]
-    if kinds[view.kind].kept_by_engine or view.where or view.measures or view.unique:
-        return False
-    if len(view.holds) < len(here.stored):
-        return False
-    paths = set()
-    for part in view.parts:
-        if part.cut == COPIES:
-            return False  # copies are for reading; a home is where a row is written
-        if part.ways > 1:
-            continue
-        path = path_of(part.path, model, view.entity)
-        column = model.column(view.entity, path)
-        if path.roles or part.cut in ("each", "words") or column.optional or column.computed is not None:
-            return False
-        if part.cut is None:
-            paths.add(part.path)
-    return set(here.stored) <= set(view.holds) and set(here.key) <= paths
+from keyplan.plan.view import Embed, View
 
 
 def is_exact(model: Model, kinds: Mapping[str, Kind], view: View, also: Collection[str] = ()) -> bool:
@@ -39,14 +18,6 @@ def is_exact(model: Model, kinds: Mapping[str, Kind], view: View, also: Collecti
     if kinds[view.kind].kept_by_engine or view.where or view.measures or view.unique:
         return False
     return {part.path for part in view.parts}.difference(also) == set(model.entities[view.entity].key)
-
-
-def homes_inside(model: Model, view: View) -> Iterator[str]:
-    """The entities whose rows an embed of the view holds whole."""
-    for embed in view.embeds:
-        role = model.entities[view.entity].roles[embed.role]
-        if embed.limit is None and set(model.entities[role.entity].stored) <= set(embed.holds):
-            yield role.entity
 
 
 def purposes(model: Model, kinds: Mapping[str, Kind], view: View) -> Iterator[str]:
@@ -71,35 +42,36 @@ def unique_guard(entity: str, columns: Iterable[str]) -> str:
     return f"a guard of unique {', '.join(columns)} of '{entity}'"
 
 
-def required_views(
-    model: Model, kinds: Mapping[str, Kind], views: Mapping[str, View], *, upserts_meet: bool = False
-) -> list[tuple[str, list[str]]]:
+def required_views(homes: Homes, *, upserts_meet: bool = False) -> list[tuple[str, list[str]]]:
     """Lists of views of each of which a design has at least one, with what for.
 
     `upserts_meet`: two upserts of one row are kept apart within their transactions, whatever stands under its key."""
+    model, kinds = homes.model, homes.kinds
+    views: dict[str, list[View]] = {name: [] for name in model.entities}
+    inside: dict[str, list[tuple[View, Embed]]] = {name: [] for name in model.entities}
+    for view in homes.views:
+        views[view.entity].append(view)
+        for embed in view.embeds:
+            inside[embed.entity].append((view, embed))
     required = []
     for name, entity in model.entities.items():
-        homes = [v.name for v in views.values() if v.entity == name and is_home(model, kinds, v)]
-        homes += [v.name for v in views.values() if name in homes_inside(model, v)]
-        required.append((home_of(name), homes))
+        own = [home.view.name for home in homes.of(name) if home.embed is None]
+        required.append(
+            (home_of(name), [*own, *dict.fromkeys(home.view.name for home in homes.of(name) if home.embed)])
+        )
         created = _needs_guard(model, name)
         upserted = not upserts_meet and _is_upserted(model, name)
         if created or upserted:
             # Two upserts of one key would leave two rows where the rest of their home's key may differ.
             also = set() if created else {c.name for c in entity.columns.values() if c.immutable} - {*entity.key}
-            able = [v for v in views.values() if v.entity == name and is_exact(model, kinds, v, also)]
+            able = [v for v in views[name] if is_exact(model, kinds, v, also)]
             exact = [v.name for v in able if is_exact(model, kinds, v) or is_home(model, kinds, v)]
-            for view in views.values():
-                for embed in view.embeds:
-                    if embed.entity == name and embed.limit is None and _embed_is_exact(model, view, embed.role, also):
-                        exact.append(view.name)
+            for view, embed in inside[name]:
+                if embed.limit is None and _embed_is_exact(model, view, embed.role, also):
+                    exact.append(view.name)
             required.append((key_guard(name), exact))
         for columns in entity.unique:
-            guards = [
-                v.name
-                for v in views.values()
-                if v.entity == name and v.unique and tuple(part.path for part in v.parts) == columns
-            ]
+            guards = [v.name for v in views[name] if v.unique and tuple(part.path for part in v.parts) == columns]
             required.append((unique_guard(name, columns), guards))
     return required
 

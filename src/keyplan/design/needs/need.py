@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from math import ceil
 
 from keyplan.design.needs.listed import as_listed
 from keyplan.design.needs.presence import may_be_missing
+from keyplan.design.needs.sought import Sought
 from keyplan.design.statistics.derived import Statistics
 from keyplan.model.entity import EXPIRES, Role
 from keyplan.model.model import Model, path_of
@@ -92,6 +94,10 @@ class Need:
     known: Set[str] = frozenset()
     """Of one row that is given by its key: what the row that it is read for has of it besides, and never changes. A
     place whose key has that in it as well can be asked by it."""
+
+    @cached_property
+    def sought(self) -> Sought:
+        return Sought(self.entity, self.given, self.order, self.at_least, self.fewer, self.implied, self.scanned)
 
     def __hash__(self) -> int:
         """Worked out once: what is found for a need is remembered under it, and asked for again and again."""

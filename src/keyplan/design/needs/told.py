@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from keyplan.design.needs.need import Tree, computed_needs
 from keyplan.model.entity import Entity
@@ -20,10 +21,13 @@ class Told:
     trees: tuple[Tree, ...]
     tells: tuple[Tell, ...] = ()
 
-    @property
+    @cached_property
     def paths(self) -> frozenset[str]:
         """What need not be looked up any more."""
         return frozenset(path for tell in self.tells for path in tell.paths)
+
+
+NOTHING_TOLD = Told(())
 
 
 def told_by(model: Model, entity: str, asked: Set[str], trees: Sequence[Tree], *, widened: bool) -> Told:

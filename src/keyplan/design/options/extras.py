@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from keyplan.design.candidates.homes import is_home
 from keyplan.design.candidates.keys import changing_columns
 from keyplan.design.candidates.match import Match
 from keyplan.design.candidates.overflow import begins, chance_of_more, rows_if_more
-from keyplan.design.candidates.required import is_home
 from keyplan.design.needs.computed import is_keyable
 from keyplan.design.needs.need import (
     Need,
@@ -25,7 +25,7 @@ from keyplan.design.needs.need import (
     wanted,
 )
 from keyplan.design.needs.subsets import serves
-from keyplan.design.needs.told import Told, told_by
+from keyplan.design.needs.told import NOTHING_TOLD, Told, told_by
 from keyplan.design.statistics.derived import Statistics
 from keyplan.engines.base import Kind
 from keyplan.model.model import Model, path_of
@@ -45,7 +45,7 @@ GONE_SHARE = 1e-6
 which something is computed for them."""
 
 
-@dataclass(unsafe_hash=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Extra:
     """Something that a view lacks of what is wanted: a need of its own, so often per row."""
 
@@ -85,11 +85,14 @@ class Extras:
         self._views = views
         self._beside: dict[str, set[str]] = {}
         self._rows: dict[tuple[str, frozenset[str], bool, frozenset[str]], Need] = {}
+        self._children: dict[tuple[str, Tree, bool], Need] = {}
 
     def told(self, need: Need, found: Match, *, widened: bool) -> Told:
         """What the children of rows tell that come with these, of all that the view does not hold."""
+        if not need.trees:
+            return NOTHING_TOLD
         asked = self._asked(found)
-        waiting = self._waiting(need, found) if asked and need.trees else ()
+        waiting = self._waiting(need, found) if asked else ()
         told = told_by(
             self.model, need.entity, asked, [one for one in need.trees if one not in waiting], widened=widened
         )
@@ -152,6 +155,8 @@ class Extras:
 
     def _waiting(self, need: Need, found: Match) -> tuple[Tree, ...]:
         """The children of rows behind references that the view does not hold: they come with what is read for these."""
+        if not need.trees:
+            return ()
         behind = [tree for tree in need.trees if "." in tree.role]
         reachable = self._reachable(found) if behind else set()
         return tuple(tree for tree in behind if not outer_paths(self._child_rows(need, tree)) <= reachable)
@@ -202,6 +207,8 @@ class Extras:
         along: dict[str, Select] = {}
         extras: list[Extra] = []
         tells: list[Tell] = []
+        if not need.trees:
+            return along, extras, tells
         at = found.view.embed_at(found.at)
         embeds = {embed.role: embed for embed in (document or at or found.view).embeds}
         waiting = self._waiting(need, found)
@@ -232,6 +239,13 @@ class Extras:
         return replace(apart, need=need, times=apart.times * chance, beyond=embed.limit, chance=chance)
 
     def _child_rows(self, need: Need, tree: Tree) -> Need:
+        """The children that a tree is of, which is asked for by every way to the rows that have them."""
+        asked = (need.entity, tree, need.strong)
+        if asked not in self._children:
+            self._children[asked] = self._rows_of_tree(need, tree)
+        return self._children[asked]
+
+    def _rows_of_tree(self, need: Need, tree: Tree) -> Need:
         *above, role = tree.role.split(".")
         owner = self.model.entity_at(need.entity, tuple(above))
         child = rows_of_role(self.model, owner, role, tree.select, need.strong)

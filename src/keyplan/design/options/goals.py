@@ -27,7 +27,7 @@ class Heat(NamedTuple):
     share: float
 
 
-@dataclass
+@dataclass(slots=True)
 class Sub:
     """A goal that an option raises, and what its answer is for."""
 
@@ -48,7 +48,7 @@ class Sub:
     """computed, instead: only for rows whose `role` leads nowhere. That is so rare that no p99 tells of it."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Option:
     """One way to reach a goal."""
 
@@ -99,13 +99,14 @@ class Option:
 
     def further_trips(self) -> float:
         """How often it takes another round trip than its own, or than those that come at the same time."""
-        late = [sub.chance for sub in self.subs if not sub.early]
         if self.kind == "drive":
             return 1.0
-        return max(late, default=0.0) if self.kind in ("search", "intersect", "windows") else 0.0
+        if not self.subs or self.kind not in ("search", "intersect", "windows"):
+            return 0.0
+        return max((sub.chance for sub in self.subs if not sub.early), default=0.0)
 
 
-@dataclass
+@dataclass(slots=True)
 class Goal:
     """A need in its place: how often it occurs per call of its root, and how much time is left for it."""
 

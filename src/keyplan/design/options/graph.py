@@ -219,6 +219,8 @@ class Options:
         Some of it is fetched along with the way itself (`early`), and the rest after both: it has the time that the
         fastest of these leave, and they have what the slowest of the rest leaves.
         """
+        if not way.extras:
+            return ()
 
         def child(extra: Extra, budget_ms: float) -> Goal:
             by_call = first and extra.early

@@ -11,8 +11,9 @@ from itertools import combinations
 from math import sqrt
 
 from keyplan.design.candidates.carrying import copied_by_index
+from keyplan.design.candidates.homes import is_home
 from keyplan.design.candidates.match import KeyMatch, Match, child_view, held_by, key_shape, match_contents, match_key
-from keyplan.design.candidates.required import is_home
+from keyplan.design.candidates.sparse import is_within
 from keyplan.design.needs.need import Need, by_known, rows_found
 from keyplan.design.options.extras import OWN_ROW, Extra, Extras, Variant
 from keyplan.design.statistics.buckets import bucket_of, rounds_of_a_walk
@@ -46,7 +47,7 @@ WALK_BYTES = 1_000_000
 scan, whatever it is called."""
 
 
-@dataclass(unsafe_hash=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Way:
     """A view that can answer a need: everything about it that does not depend on where the need arises."""
 
@@ -65,7 +66,7 @@ class Way:
     """What children tell that come with the rows."""
 
 
-@dataclass(unsafe_hash=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Place:
     """Where rows of an entity are: a view, or an embed in it; `seen` is the view as those rows see it."""
 
@@ -78,9 +79,11 @@ class Place:
     """What the view itself holds."""
     keyed: Set[str]
     """What stands in the view's key as it is."""
+    is_bucketed: bool
+    """Its partitions are of stretches of time."""
 
 
-@dataclass(unsafe_hash=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Asked:
     """What is asked of all places with one key, for one need."""
 
@@ -91,16 +94,20 @@ class Asked:
     """Those, and what is wanted."""
     bytes: float
     """The average bytes of what is taken."""
+    guessed: bool
+    """Nobody knows how often rows meet some of the conditions that the key does not answer, and a key would tell."""
+    fixed: int
+    """How many parts of the key are given, if nothing else is asked of it."""
 
 
-def _walked(model: Model, entity: str, found: Match, asked: Asked, entries: float, size: float) -> tuple[float, float]:
+def _walked(found: Match, asked: Asked, entries: float, size: float) -> tuple[float, float]:
     """The entries that are walked through for a page, and the bytes that are read for it: those of the rows themselves
     as well, where the entries do not hold what is tested.
 
     How many rows lie between two that have a word is anybody's guess: a rare one is looked for through all of them. So
     is a value that a call gives, which few rows may have or none: a key with it in front finds that out at once.
     """
-    if any(_is_a_guess(model, entity, condition) for condition in (*found.filter, *found.left)):
+    if asked.guessed:
         entries = max(entries, found.entries)
     return entries, entries * (size + (asked.bytes if found.left else 0.0))
 
@@ -114,6 +121,10 @@ def _is_a_guess(model: Model, entity: str, condition: Condition) -> bool:
     return condition.op == "search"
 
 
+Conditions = tuple[Condition, ...]
+Places = dict[tuple[object, ...], list[tuple[int, Place]]]
+"""Places by the shape of their key, each with its number. Those whose keys are alike answer every need alike, or none
+of them does."""
 Found = dict[tuple[str, tuple[str, ...]], tuple[list[Way], list[str]]]
 """Per place, by the names of its view and embed: the ways there, and why others are none; not those without both."""
 
@@ -138,22 +149,22 @@ class Ways:
         self.kinds = kinds
         self.costs = costs
         self.facts = facts
-        self._places: dict[str, dict[tuple[object, ...], list[tuple[int, Place]]]] = {
-            name: {} for name in model.entities
-        }
-        """Per entity and shape of the key: the places, each with its number. Places whose keys are alike answer every
-        need alike, or none of them does."""
+        self._places: dict[str, dict[Conditions, Places]] = {name: {} for name in model.entities}
+        """Per entity and what views of its rows are restricted to: the places there. Most of what is asked for is not
+        among the rows of most sparse views, whatever their keys are."""
         number = 0
         for view in views:
             if view.measures:
                 continue
             holds = frozenset(view.holds)
             keyed = frozenset(part.path for part in view.parts if part.cut is None and part.ways == 1)
+            is_bucketed = bucket_of(view) is not None
             for at in ((), *(at for at, embed in view.nested() if embed.limit is None)):
                 seen = child_view(model, view, at)
                 held = held_by(model, kinds[view.kind], seen)
-                alike = self._places[seen.entity].setdefault(key_shape(seen), [])
-                alike.append((number, Place(view, at, seen, held, holds, keyed)))
+                alike = self._places[seen.entity].setdefault(seen.where, {})
+                place = Place(view, at, seen, held, holds, keyed, is_bucketed)
+                alike.setdefault(key_shape(seen), []).append((number, place))
                 number += 1
         self._documents: dict[str, list[View]] = {name: [] for name in model.entities}
         for view in views:
@@ -183,7 +194,13 @@ class Ways:
         alone = not need.trees or not self._documents[need.entity]  # ways through one view into another are not
         before = self._found_before.get(need) if alone else None
         able: list[tuple[int, Place, Asked, Need]] = []
-        for places in self._places[need.entity].values():
+        within = (
+            places
+            for where, shapes in self._places[need.entity].items()
+            if is_within(where, need.given, need.implied)
+            for places in shapes.values()
+        )
+        for places in within:
             here = by_known(need, (part.path for part in places[0][1].seen.parts)) if need.known else need
             asked = self._asked(here, places[0][1])
             if asked is not None:
@@ -206,7 +223,7 @@ class Ways:
 
     def _variants(self, need: Need, place: Place, asked: Asked, way: Way) -> Iterator[Way]:
         """Other ways by the same place, where what is beside the row can be had in several."""
-        if place.view.embeds and not place.at:
+        if not place.at and any(tree.role == embed.role for tree in need.trees for embed in place.view.embeds):
             full = self._way(need, place, asked, [], None, "fuller")
             if full is not None and full.along != way.along:
                 yield full
@@ -233,6 +250,8 @@ class Ways:
 
     def _keepers(self, need: Need, way: Way) -> Iterator[Set[str]]:
         """The rows, by their names, that could be read for what is computed of them because they may keep it."""
+        if not way.extras:
+            return
         names = sorted(
             {extra.keeper for extra in way.extras if extra.keeper and self.extras.is_keepable(need.entity, extra)}
         )
@@ -256,7 +275,9 @@ class Ways:
             return None
         tested = {path for _, paths in key.tested for path in paths}
         taken = {*need.wants, *tested}
-        return Asked(key, tested, taken, sum(self._bytes(need.entity, text) for text in sorted(taken)))
+        size = sum(self._bytes(need.entity, text) for text in sorted(taken))
+        guessed = any(_is_a_guess(self.model, need.entity, condition) for condition in key.left)
+        return Asked(key, tested, taken, size, guessed, _fixed(key))
 
     def _through(self, need: Need, place: Place, asked: Asked) -> Iterator[Way]:
         """The ways through a view that the engine keeps over documents, in which the children are as well."""
@@ -308,7 +329,7 @@ class Ways:
         # An exact page of an ordered view is bounded; anything else may have to read its whole partition.
         page = need.limit if found.ordered and not found.left and not found.filter else None
         most = float(page) if page is not None else max(entries / requests, 1.0 if found.get else found.most)
-        if page is None and not found.get and bucket_of(view) is not None:
+        if page is None and not found.get and place.is_bucketed:
             most = min(most, facts.hottest_rows)
         if need.at_least and page is None:
             most = min(most, max(entries, need.at_least) * MANY_MORE)
@@ -319,7 +340,7 @@ class Ways:
         if found.scan and scanned and kind.partitioned:
             entries = most = max(entries, self._everything(view.kind) / size)
         if asked.tested and not found.given and not found.get and not found.scan:
-            walked, read = _walked(self.model, need.entity, found, asked, entries, size)
+            walked, read = _walked(found, asked, entries, size)
             if read > WALK_BYTES:
                 refused.append(
                     f"only walking through {format_about(walked)} rows of '{need.entity}', "
@@ -337,9 +358,9 @@ class Ways:
         missing, taken = set(found.missing) - told.paths, asked.taken - told.paths
         if document is not None:
             facts = replace(facts, embeds=self.facts[document.name].embeds)
-        first = self._first_along(view, along) if kind.first_along and not found.scan else None
-        brought = self.costs.read_with(view, tuple(along)) if document is None and not at else tuple(along)
-        if document is None and not kind.one_value and first is None:
+        first = self._first_along(view, along) if along and kind.first_along and not found.scan else None
+        brought = self.costs.read_with(view, tuple(along)) if along and document is None and not at else tuple(along)
+        if along and document is None and not kind.one_value and first is None:
             facts = _as_read(facts, along)
         work = Work(
             view,
@@ -358,11 +379,11 @@ class Ways:
             asked.bytes,
             rounds_of_a_walk(found.most_buckets) if found.walks and need.limit is not None else 1.0,
             float(need.limit) if need.limit and found.ordered and found.filter and not found.get else 0.0,
-            _fixed(found) if need.limit is None else 0,
+            asked.fixed if need.limit is None else 0,
             first,
             document is None and not at and not missing and taken <= place.keyed,
         )
-        extras = tuple(self.extras.soon(need, extra) for extra in (*lacking, *fetched))
+        extras = tuple([self.extras.soon(need, extra) for extra in (*lacking, *fetched)])
         beside = document.name if document is not None else ""
         children_bytes = self._along_bytes(document or view, facts, at, brought, first)
         cost = read_cost(self.costs, work)
@@ -395,8 +416,9 @@ class Ways:
         whole, whatever is looked for in it."""
         if kind not in self._whole:
             sizes = 0.0
-            for shapes in self._places.values():
-                places = sorted((one for alike in shapes.values() for one in alike), key=lambda one: one[0])
+            for wheres in self._places.values():
+                whole = wheres.get((), {})
+                places = sorted((one for alike in whole.values() for one in alike), key=lambda one: one[0])
                 views = (one.view for _, one in places if one.view.kind == kind and not one.at)
                 homes = [view for view in views if is_home(self.model, self.kinds, view)]
                 facts = [(view, self.facts[view.name]) for view in homes]
@@ -452,10 +474,10 @@ def _only_a_scan(need: Need, facts: ViewFacts) -> str:
     return f"only a scan of {format_about(facts.rows)} rows of '{need.entity}' would find them"
 
 
-def _fixed(found: Match) -> int:
+def _fixed(key: KeyMatch) -> int:
     """How many parts of a key are given, if nothing else is asked of it."""
-    plain = not found.get and all(one.op in ("=", "in") and one.cut is None for one in found.given)
-    return len({str(one.path) for one in found.given}) if plain else 0
+    plain = not key.get and all(one.op in ("=", "in") and one.cut is None for one in key.used)
+    return len({str(one.path) for one in key.used}) if plain else 0
 
 
 def _as_read(facts: ViewFacts, along: Mapping[str, Select]) -> ViewFacts:

@@ -11,9 +11,10 @@ from keyplan.design.candidates.carrying import carried_rows
 from keyplan.design.candidates.closure import Candidates
 from keyplan.design.candidates.facts import Facts
 from keyplan.design.candidates.forms import Forms
+from keyplan.design.candidates.homes import Homes, is_home
 from keyplan.design.candidates.local import base_rows, doubled_rows
 from keyplan.design.candidates.overflow import most_wanted
-from keyplan.design.candidates.required import is_exact, is_home, required_views
+from keyplan.design.candidates.required import is_exact, required_views
 from keyplan.design.needs.lookups import all_needs, write_lookups
 from keyplan.design.needs.need import need_of_pattern, rank_target_need, whole_row
 from keyplan.design.options.goals import Goal, Heat, Option, goal_p99
@@ -207,17 +208,18 @@ def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None 
     demanded = _returned(ground, calls, served, _demanded(model, ground.options, kept))
     roots = [*ground.roots, *demanded, *_carried(model, kinds, ground.options, views, kept)]
     roots += _checked(model, ground.options, kept)
-    required = required_views(model, kinds, views, upserts_meet=costs.goes_on)
+    homes = Homes(model, kinds, views.values())
+    required = required_views(homes, upserts_meet=costs.goes_on)
     own = costs.couplings(list(views.values()), ground.facts)
     least = least_cost(costs, views, ground.facts, roots, required, upkeep, served)
     copies = copies_of_rows(model, kinds, views, costs.copy_worth * least)
     apart: list[LinearRow] = []
     if not ground.crowded:
         apart += apart_rows(ground.forms, views, ground.facts, set(ground.given_names))
-    bases = [*base_rows(model, kinds, views), *(carried_rows(model, kinds, views) if costs.carries else ())]
+    bases = [*base_rows(homes), *(carried_rows(homes) if costs.carries else ())]
     couplings = Couplings(
         {**at_least_worth(own, least), **copies.variables},
-        (*own.rows, *copies.rows, *bases, *doubled_rows(model, kinds, views), *apart),
+        (*own.rows, *copies.rows, *bases, *doubled_rows(homes), *apart),
     )
     problem = Problem(
         views,
@@ -231,10 +233,8 @@ def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None 
         calls,
         _carrying(model, kinds, costs, views, ground.facts, least),
         waiting_cost(costs, roots, least),
-        crowds_at((root.goal for root in roots if root.kind == "pattern"), places(model, kinds, views)),
-        growth_of(
-            model, kinds, costs, views, ground.facts, {name: ground.statistics.rows(name) for name in model.entities}
-        ),
+        crowds_at((root.goal for root in roots if root.kind == "pattern"), places(homes)),
+        growth_of(homes, costs, ground.facts, {name: ground.statistics.rows(name) for name in model.entities}),
     )
     whole = {name: ground.options.root(whole_row(model, name), None) for name in model.entities}
     return Built(problem, ground, whole, couplings, bool(apart), scans)

@@ -9,6 +9,7 @@ from itertools import accumulate, combinations
 from keyplan.design.candidates.facts import Facts
 from keyplan.design.candidates.forms import Forms
 from keyplan.design.candidates.given import identity
+from keyplan.design.candidates.homes import Homes
 from keyplan.design.candidates.local import bases_of, needs_base, under_partitions
 from keyplan.design.candidates.match import key_shape, match_key
 from keyplan.design.candidates.required import purposes
@@ -92,9 +93,10 @@ def fitted_views(
                 fitted = forms.of(view)
                 more += fitted if not isinstance(fitted, Rejection) else []
     # Local views come last: their partitions are those of the views that they are kept over.
+    homes = Homes(model, kinds, kept_over)
     for view in candidates:
         if kinds[view.kind].local and not without(view):
-            for form in under_partitions(model, kinds, view, kept_over):
+            for form in under_partitions(homes, view):
                 about = facts.of(form)
                 if without(form) or isinstance(costs.fit(form, about), Rejection) or forms.too_large(form, about):
                     continue
@@ -205,8 +207,9 @@ def drop_baseless(
 ) -> dict[str, str]:
     """Takes out the views that the engine keeps over certain others where there is none of these: no pattern is served
     by them. Of given ones, it is told."""
-    able = (view for view in views.values() if needs_base(kinds[view.kind]))
-    dropped = {view.name for view in able if not bases_of(model, kinds, view, views.values())}
+    homes = Homes(model, kinds, views.values())
+    able = (view for view in homes.views if needs_base(kinds[view.kind]))
+    dropped = {view.name for view in able if not bases_of(homes, view)}
     for name in dropped:
         del views[name], facts[name]
     lost = {}

@@ -7,17 +7,15 @@ entry never costs less.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 
-from keyplan.design.candidates.required import homes_inside, is_home
+from keyplan.design.candidates.homes import Home, Homes
 from keyplan.design.options.goals import Option
 from keyplan.design.options.ways import timed
 from keyplan.design.upkeep.effects import Upkeep
-from keyplan.engines.base import Kind
 from keyplan.engines.work import Cost, CostModel, TouchWork, ViewFacts
-from keyplan.model.model import Model
-from keyplan.plan.view import View
+from keyplan.plan.view import Embed, View
 
 LITTLE = 0.5
 """Bytes per row: what adds less is not looked at."""
@@ -25,6 +23,8 @@ LITTLE = 0.5
 Chain = tuple[str, ...]
 Place = tuple[str, Chain]
 """A view, and the roles that lead to rows inside it."""
+Value = tuple[str, str]
+"""An entity, and a path from it."""
 
 
 @dataclass(frozen=True)
@@ -199,42 +199,45 @@ def larger_upkeep(costs: CostModel, part: Upkeep, larger: float) -> Cost:
     return replace(part.cost, cost=part.cost.cost + after.cost - before.cost, units=units)
 
 
-def growth_of(
-    model: Model,
-    kinds: Mapping[str, Kind],
-    costs: CostModel,
-    views: Mapping[str, View],
-    facts: Mapping[str, ViewFacts],
-    rows: Mapping[str, float],
-) -> Growth:
+def growth_of(homes: Homes, costs: CostModel, facts: Mapping[str, ViewFacts], rows: Mapping[str, float]) -> Growth:
     """What may become larger; `rows` are those of each entity."""
     keys: dict[tuple[object, ...], dict[str, float]] = {}
-    values: dict[tuple[str, str], dict[str, float]] = {}
-    for name, view in views.items():
-        each = costs.adds(view, facts[name]) / max(1.0, rows[view.entity])
+    values: dict[Value, dict[str, float]] = {}
+    for view in homes.views:
+        each = costs.adds(view, facts[view.name]) / max(1.0, rows[view.entity])
         if each >= LITTLE:
             key = view.entity, view.kind, view.partition, view.sort, view.where
-            keys.setdefault(key, {})[name] = each
-        for path, size in facts[name].carried.items() if costs.carries else ():
-            values.setdefault((view.entity, path), {})[name] = size
+            keys.setdefault(key, {})[view.name] = each
+        for path, size in facts[view.name].carried.items() if costs.carries else ():
+            values.setdefault((view.entity, path), {})[view.name] = size
     adding = [Adding(str(key[0]), names) for key, names in keys.items()]
-    for (entity, path), names in values.items():
-        held = {name for name, view in views.items() if view.entity == entity and path in view.holds}
-        held |= {n for n, view in views.items() if any(e.entity == entity and path in e.holds for e in view.embeds)}
-        adding.append(Adding(entity, names, path, held))
+    held = _holding(homes.views, values)
+    adding += [Adding(value[0], names, value[1], held[value]) for value, names in values.items()]
+    if not adding:
+        return NO_GROWTH
     grows = {one.entity for one in adding}
-    homes = {entity: _homes(model, kinds, views, entity) for entity in grows}
-    wholes = {name: view.entity for name, view in views.items() if view.entity in grows and costs.holds_added(view)}
-    return Growth(tuple(adding), homes, wholes) if adding else NO_GROWTH
+    wholes = {view.name: view.entity for view in homes.views if view.entity in grows and costs.holds_added(view)}
+    return Growth(tuple(adding), {entity: _places(homes, entity) for entity in grows}, wholes)
 
 
-def _homes(model: Model, kinds: Mapping[str, Kind], views: Mapping[str, View], entity: str) -> tuple[Place, ...]:
+def _holding(views: Iterable[View], values: Iterable[Value]) -> dict[Value, set[str]]:
+    """The views that have each of these values, in their entries or inside these."""
+    found: dict[Value, set[str]] = {value: set() for value in values}
+    for view in views if found else ():
+        entries: tuple[View | Embed, ...] = (view, *view.embeds)
+        for there in entries:
+            for path in there.holds:
+                if (there.entity, path) in found:
+                    found[there.entity, path].add(view.name)
+    return found
+
+
+def _places(homes: Homes, entity: str) -> tuple[Place, ...]:
     """Where rows of an entity may live: under its own key first, where there is a choice."""
-    found: list[tuple[bool, int, Place]] = []
-    key = set(model.entities[entity].key)
-    for name, view in views.items():
-        if view.entity == entity and is_home(model, kinds, view):
-            found.append(({part.path for part in view.parts} != key, int(name[1:]), (name, ())))
-        if entity in homes_inside(model, view):
-            found += [(True, int(name[1:]), (name, (embed.role,))) for embed in view.embeds if embed.entity == entity]
-    return tuple(place for _, _, place in sorted(found))
+    key = set(homes.model.entities[entity].key)
+
+    def order(home: Home) -> tuple[bool, int, Place]:
+        is_under_key = home.embed is None and {part.path for part in home.view.parts} == key
+        return not is_under_key, int(home.view.name[1:]), home.base
+
+    return tuple(home.base for home in sorted(homes.of(entity), key=order))

@@ -6,26 +6,25 @@ an answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
+from keyplan.design.candidates.homes import Homes
 from keyplan.design.candidates.local import bases_of
 from keyplan.design.options.goals import Goal, Option
 from keyplan.design.problem.definition import Evaluation, Problem
-from keyplan.engines.base import Kind
-from keyplan.model.model import Model
-from keyplan.plan.view import View
 
 User = tuple[float, str]
 """The share of a place that a pattern takes, and its name."""
 
 
-def places(model: Model, kinds: Mapping[str, Kind], views: Mapping[str, View]) -> Iterator[tuple[str, frozenset[str]]]:
+def places(homes: Homes) -> Iterator[tuple[str, frozenset[str]]]:
     """Each place by a view, and the views that are read there: a local one is read where its base is."""
-    over: dict[str, set[str]] = {name: {name} for name, view in views.items() if not kinds[view.kind].local}
-    for name, view in views.items():
+    kinds = homes.kinds
+    over = {view.name: {view.name} for view in homes.views if not kinds[view.kind].local}
+    for view in homes.views:
         if kinds[view.kind].local:
-            for base, _ in bases_of(model, kinds, view, views.values()):
-                over[base].add(name)
+            for base, _ in bases_of(homes, view):
+                over[base].add(view.name)
     yield from ((name, frozenset(some)) for name, some in over.items())
 
 

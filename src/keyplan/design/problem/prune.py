@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from keyplan.design.options.goals import Option, goals_below
 from keyplan.design.problem.definition import Problem, Touched
-from keyplan.engines.work import Work
+from keyplan.engines.work import LinearRow, Work
 
 INF = float("inf")
 SAME = 1.0 + 1e-12
@@ -33,6 +33,12 @@ class _Uses:
     """The lists that it stands on, as bits."""
     weights: dict[int, float] = field(default_factory=dict)
     """Its coefficient in each row of the engine."""
+    rows: int = 0
+    """The same rows as bits."""
+    takes_room: int = 0
+    """Those of them that have a limit which it comes nearer to, as bits."""
+    gives_room: int = 0
+    """Those that have a limit which it leads away from."""
     touches: dict[str, Touched] = field(default_factory=dict)
     """Per write."""
 
@@ -46,8 +52,9 @@ def replaceable(problem: Problem) -> set[str]:
     dropped: set[str] = set()
     crowded = problem.crowds.views
     for names in alike.values():
-        names.sort(key=lambda name: (problem.fixed_cost(name), int(name[1:])))
-        fixed = [problem.fixed_cost(name) for name in names]
+        costs = {name: problem.fixed_cost(name) for name in names}
+        names.sort(key=lambda name: (costs[name], int(name[1:])))
+        fixed = [costs[name] for name in names]
         goals = [uses[name].goals for name in names]
         for position, name in enumerate(names):
             for place, other in enumerate(names):
@@ -84,8 +91,17 @@ def _uses(problem: Problem) -> Mapping[str, _Uses]:
     for number, row in enumerate(problem.couplings.rows):
         for name, weight in row.coefficients.items():
             if name in found:
-                found[name].weights[number] = weight
+                uses = found[name]
+                uses.weights[number] = weight
+                uses.rows |= 1 << number
+                uses.takes_room |= _minds(row, weight) << number
+                uses.gives_room |= _minds(row, -weight) << number
     return found
+
+
+def _minds(row: LinearRow, more: float) -> bool:
+    """Whether a row may not hold any more where its sum is larger by so much."""
+    return (more > 0 and row.high < INF) or (more < 0 and row.low > -INF)
 
 
 def _replaces(problem: Problem, uses: Mapping[str, _Uses], one: str, other: str) -> bool:
@@ -95,7 +111,7 @@ def _replaces(problem: Problem, uses: Mapping[str, _Uses], one: str, other: str)
         and not old.required & ~new.required
         and not new.lookups & ~old.lookups
         and _grows_no_more(problem, one, other)
-        and _rows_allow(problem, new.weights, old.weights)
+        and _rows_allow(problem, new, old)
         and _touches_no_more(new.touches, old.touches)
         and all(
             _serves(
@@ -122,13 +138,15 @@ def _grows_no_more(problem: Problem, one: str, other: str) -> bool:
     return one in growth.wholes and other in growth.wholes and next(sizes) <= next(sizes)
 
 
-def _rows_allow(problem: Problem, new: Mapping[int, float], old: Mapping[int, float]) -> bool:
-    for number in new.keys() | old.keys():
-        row = problem.couplings.rows[number]
-        more = new.get(number, 0.0) - old.get(number, 0.0)
-        if (more > 0 and row.high < INF) or (more < 0 and row.low > -INF):
-            return False
-    return True
+def _rows_allow(problem: Problem, new: _Uses, old: _Uses) -> bool:
+    """Whether all rows hold with the one view that hold with the other: most that do not have only one of the two."""
+    if new.takes_room & ~old.rows or old.gives_room & ~new.rows:
+        return False
+    rows = problem.couplings.rows
+    return not any(
+        number in old.weights and _minds(rows[number], weight - old.weights[number])
+        for number, weight in new.weights.items()
+    )
 
 
 def _touches_no_more(new: Mapping[str, Touched], old: Mapping[str, Touched]) -> bool:

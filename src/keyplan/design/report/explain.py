@@ -12,7 +12,7 @@ from typing import Any
 from keyplan.design.answer.describe import NEXT_ROW
 from keyplan.design.candidates.facts import Facts
 from keyplan.design.candidates.given import identity, view_key
-from keyplan.design.candidates.required import is_home
+from keyplan.design.candidates.homes import is_home
 from keyplan.design.problem.definition import evaluate
 from keyplan.design.problem.heat import too_hot
 from keyplan.design.program.blocked import blocking_calls

@@ -48,11 +48,11 @@ class Statistics:
         self.hottest_share = cache(self._hottest_share)
         self._rows_matched = cache(self._matched)
         self._most_rows_matched = cache(self._most_matched)
-        self.key_matches: dict[tuple[object, ...], dict[object, Any]] = {}
+        self.key_matches: dict[tuple[object, ...], Any] = {}
         """What `match_key` has found, per key and need."""
         self.candidates: dict[tuple[object, ...], list[Any]] = {}
         """The views that are candidates for an entity, by what is asked of it."""
-        self.view_matches: dict[object, dict[object, Any]] = {}
+        self.view_matches: dict[object, Any] = {}
         """The same per view: its key need not be looked at again."""
         self._rows_written = {name: self._written_by(write) for name, write in model.writes.items()}
         self._written: dict[str, list[tuple[Write, float]]] = {}

@@ -90,7 +90,7 @@ class Effect:
     """That of their parents, where these are written by the same call."""
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, slots=True)
 class Change:
     """What the change of one row does to its entry, or to the group that it counts in."""
 

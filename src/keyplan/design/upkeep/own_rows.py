@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil
 
-from keyplan.design.candidates.required import is_home
+from keyplan.design.candidates.homes import is_home
 from keyplan.design.needs.need import rows_of_group
 from keyplan.design.needs.subsets import chance_of_refill, refill_need
 from keyplan.design.statistics.spread import expected_entries

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 
-from keyplan.design.candidates.required import is_exact, is_home
+from keyplan.design.candidates.homes import is_home
+from keyplan.design.candidates.required import is_exact
 from keyplan.design.needs.need import is_generated
 from keyplan.design.statistics.spread import expected_entries
 from keyplan.design.upkeep.effects import Demand, Effect, Upkeep

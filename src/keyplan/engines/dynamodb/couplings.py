@@ -61,10 +61,15 @@ def couplings(model: Model, views: Sequence[View], facts: Mapping[str, ViewFacts
         variables[HAS_LOCAL] = (0.0, 1.0, True)
         rows += [LinearRow({name: 1.0, HAS_LOCAL: -1.0}, high=0.0) for name in local]
         large = list(_collections(model, views, facts))
+        known = {view.name: view for view in views}
+        tables: dict[str, list[str]] = {}
+        for view in views:
+            if view.kind == "table":
+                tables.setdefault(view.entity, []).append(view.name)
         for name in dict.fromkeys(name for row in large for name in row.coefficients):
             if name.startswith(BOTH):
                 variables[name] = (0.0, 1.0, False)
-                rows += _beside(views, name)
+                rows += _beside(known[name.removeprefix(BOTH)], tables, name)
         rows += large
     return Couplings(variables, rows, worth)
 
@@ -75,13 +80,17 @@ def _names_attributes(model: Model, view: View) -> bool:
 
 def _counted(model: Model, kind: str, views: Sequence[View]) -> Iterator[tuple[LinearRow, Iterable[str]]]:
     """The rows that count indexes, and the variables of those that count something first."""
-    native = {view.name for view in views if is_native(model, view)}
+    native: dict[str, dict[str, float]] = {projection: {} for projection in PROJECTIONS}
+    composed: dict[tuple[str, str], list[View]] = {}
+    for view in views:
+        projection = projection_of(model, view)
+        if is_native(model, view):
+            native[projection][view.name] = 1.0
+        else:
+            composed.setdefault((view.entity, projection), []).append(view)
     for entity in dict.fromkeys(view.entity for view in views):
-        for projection in PROJECTIONS:
-            of = [view for view in views if projection_of(model, view) == projection]
-            single = dict.fromkeys((view.name for view in of if view.name in native), 1.0)
-            mine = [view for view in of if view.entity == entity and view.name not in native]
-            found = counted(model, mine, f"{kind}.{projection}.{entity}")
+        for projection, single in native.items():
+            found = counted(model, composed.get((entity, projection), []), f"{kind}.{projection}.{entity}")
             for name, sums in found.counts.items():
                 for form in sums:
                     yield LinearRow({**form, name: -1.0}, high=0.0), (name,)
@@ -115,12 +124,11 @@ def _collections(model: Model, views: Sequence[View], facts: Mapping[str, ViewFa
             yield LinearRow({**shares, HAS_LOCAL: most}, high=1 + most)
 
 
-def _beside(views: Sequence[View], both: str) -> Iterator[LinearRow]:
-    """What makes rows of a view have another item besides."""
-    (mine,) = (view for view in views if f"{BOTH}{view.name}" == both)
-    for view in views:
-        if view.kind == "table" and view.entity == mine.entity and view is not mine:
-            yield LinearRow({mine.name: 1.0, view.name: 1.0, both: -1.0}, high=1.0)
+def _beside(view: View, tables: Mapping[str, Sequence[str]], both: str) -> Iterator[LinearRow]:
+    """What makes rows of a view have another item besides: any other view of them in the table, per entity."""
+    for other in tables.get(view.entity, ()):
+        if other != view.name:
+            yield LinearRow({view.name: 1.0, other: 1.0, both: -1.0}, high=1.0)
 
 
 def largest_collection(model: Model, view: View, facts: ViewFacts) -> float:

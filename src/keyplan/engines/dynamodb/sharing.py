@@ -201,8 +201,9 @@ def _chordal(graph: Graph) -> list[frozenset[int]]:
         return sum(other not in edges[another] for other in edges[one] for another in edges[one] if other < another)
 
     found: list[frozenset[int]] = []
+    known = {one: added(one) for one in edges}
     while edges:
-        least = min(edges, key=lambda one: (added(one), one))
+        least = min(edges, key=lambda one: (known[one], one))
         others = edges.pop(least)
         some = frozenset({least, *others})
         if not any(some <= larger for larger in found):
@@ -210,6 +211,9 @@ def _chordal(graph: Graph) -> list[frozenset[int]]:
         for one in others:
             edges[one] |= others - {one}
             edges[one].discard(least)
+        # Only these meet others than before, and only what meets them finds more of its own that do.
+        for one in others.union(*(edges[other] for other in others)):
+            known[one] = added(one)
     return found
 
 
