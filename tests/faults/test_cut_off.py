@@ -117,7 +117,7 @@ class Case:
         """Whether it was cut off, and not before the other write was done."""
         port: Any = store._port
         held = HeldUp(port, {self.at: partial(do, other, *call(self.meanwhile, number))})
-        store._port = Fuse(held, self.rounds)  # type: ignore[assignment]
+        store._port = Fuse(held, self.rounds)
         try:
             do(store, *call(self.name, number))
         except Killed:

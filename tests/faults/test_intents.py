@@ -93,7 +93,7 @@ def names(store: Store) -> list[str]:
 def cut_off(store: Store, rounds: int, call: str, **arguments: Any) -> bool:
     """Calls until so many rounds are sent; True if that ended it."""
     port = store._port
-    store._port = Fuse(port, rounds)  # type: ignore[assignment]
+    store._port = Fuse(port, rounds)
     try:
         getattr(store, call)(**arguments)
     except Killed:

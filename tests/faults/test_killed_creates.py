@@ -61,14 +61,14 @@ class Meeting(Fuse):
             self.is_writing, self.codec.write = False, self.write
             self.store._port = self.port
             self.meanwhile()
-            self.store._port = self  # type: ignore[assignment]
+            self.store._port = self
         return super().send(round)
 
 
 def cut_off(store: Store, rounds: int, meanwhile: Callable[[], None], call: str, **arguments: Any) -> None:
     """Calls until so many rounds are sent, while others are at work."""
     meeting = Meeting(store, rounds, meanwhile)
-    store._port = meeting  # type: ignore[assignment]
+    store._port = meeting
     try:
         with suppress(Killed):
             getattr(store, call)(**arguments)

@@ -160,7 +160,7 @@ def test_whoever_is_cut_off_has_done_all_or_nothing(stores: tuple[Store, Store])
     for number, ((name, meanwhile), at, rounds) in enumerate(cases):
         hold_up(store, port, {at: partial(do, other, *WRITES[meanwhile](10 * number))})
         held: Any = store._port
-        store._port = Fuse(held, rounds)  # type: ignore[assignment]
+        store._port = Fuse(held, rounds)
         with suppress(Killed):
             do(store, *WRITES[name](10 * number))
         store._port = port

@@ -92,7 +92,7 @@ def test_whoever_begins_to_copy_within_a_transaction_is_seen_or_meets_it(stores:
             store.load(rows(number, there=name != "join"))
             between = call(meanwhile, number)
             held = HeldUp(port, at, lambda between=between: once(other, *between))  # type: ignore[misc]
-            store._port = held  # type: ignore[assignment]
+            store._port = held
             do(store, *call(name, number))
             store._port = port
             played += held.meanwhile is None
@@ -116,7 +116,7 @@ def test_rows_that_nothing_stands_for_under_their_key_alone_meet_as_well(mongodb
                 store.load(unguarded.first(number))
                 between = unguarded.WRITES[meanwhile](number)
                 held = HeldUp(port, at, lambda between=between: once(other, *between))  # type: ignore[misc]
-                store._port = held  # type: ignore[assignment]
+                store._port = held
                 do(store, *unguarded.WRITES[name](number))
                 store._port = port
                 played += held.meanwhile is None
