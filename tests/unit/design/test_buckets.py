@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import event, given
@@ -24,6 +25,7 @@ from keyplan.errors import ArgumentError
 from keyplan.model.load import parse_model
 from keyplan.model.model import Model
 from keyplan.plan.steps import Drive, Search
+from keyplan.plan.view import Part
 from tests.strategies.design import proof, timed_problems
 from tests.unit.design.exhaustive import cost_table, restricted, some_views
 from tests.unit.design.nouns import matched, view
@@ -75,6 +77,20 @@ def test_the_largest_bucket_that_fits(size: str, cut: str | None) -> None:
     # Each form is within the size, and there are two of them at most: shards, where few are enough, and buckets.
     assert all(not forms.too_large(form, facts) for form, facts in found)
     assert len(found) <= 2
+
+
+def test_there_are_as_many_shards_as_are_enough_and_no_more() -> None:
+    """The number of its shard makes a key longer: entries that would fit without it may need one more."""
+    for size in range(20, 120):
+        model = model_of(str(size))
+        forms = forms_of(model)
+        found = forms.of(view(model, "sensor | at", entity="Reading"))
+        assert not isinstance(found, Rejection)
+        ((ways, sharded),) = [
+            (part.ways, form) for form, _ in found if bucket_of(form) is None for part in form.partition if part.ways > 1
+        ]
+        fewer = replace(sharded, partition=(*sharded.partition[:-1], Part("", ways=ways - 1)))
+        assert forms.too_large(fewer, forms.facts.of(fewer)), size
 
 
 def test_what_no_bucket_makes_small_enough_is_no_candidate() -> None:
