@@ -87,7 +87,11 @@ def test_there_are_as_many_shards_as_are_enough_and_no_more() -> None:
         found = forms.of(view(model, "sensor | at", entity="Reading"))
         assert not isinstance(found, Rejection)
         ((ways, sharded),) = [
-            (part.ways, form) for form, _ in found if bucket_of(form) is None for part in form.partition if part.ways > 1
+            (part.ways, form)
+            for form, _ in found
+            if bucket_of(form) is None
+            for part in form.partition
+            if part.ways > 1
         ]
         fewer = replace(sharded, partition=(*sharded.partition[:-1], Part("", ways=ways - 1)))
         assert forms.too_large(fewer, forms.facts.of(fewer)), size

@@ -184,7 +184,7 @@ class Ways:
         before = self._found_before.get(need) if alone else None
         able: list[tuple[int, Place, Asked, Need]] = []
         for places in self._places[need.entity].values():
-            here = by_known(need, (part.path for part in places[0][1].seen.parts)) if need.known else need
+            here = by_known(need, places[0][1].seen.parts) if need.known else need
             asked = self._asked(here, places[0][1])
             if asked is not None:
                 able += ((number, place, asked, here) for number, place in places)
