@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import keyplan
@@ -71,3 +72,46 @@ def test_no_pattern_finds_homes_one_by_one(harness: Harness) -> None:
     design = keyplan.design(parsed(MODEL), harness.name)
     figures = design.plans["by_agent"].figures
     assert (figures.requests <= 3, figures.trips <= 2) == (True, True)
+
+
+LARGE = """
+entities:
+  Ticket: { count: 25k, fields: { tid: "int, key", title: string(20) } }
+  Note:
+    count: 4M
+    fields:
+      n: ulid, key
+      ticket: Ticket, as notes
+      weight: int
+      code: string(8), distinct 1M
+      text: text(2000)
+patterns:
+  heaviest:
+    find: Note
+    where: ticket = :tid
+    order: weight desc
+    limit: 20
+    consistency: strong
+    rate: 300/s
+  coded: { find: Note, where: "code = :code", order: weight desc, page: 2, select: [n, ticket, weight], rate: 1/s }
+  whole: { find: Note, where: "code = :code", order: weight desc, page: 2, rate: 0.001/s }
+writes:
+  say: { create: Note, rate: 100/s }
+"""
+"""Of more text than a partition should hold: the home of notes is in shards where these are small."""
+
+
+def test_rows_are_found_in_shards_by_what_their_pointers_have(harness: Harness) -> None:
+    rows = [
+        ("Note", {"n": f"{n:026}", "ticket": n % 2, "weight": n % 5, "code": "ab"[n % 3 == 0], "text": f"t{n}"})
+        for n in range(20)
+    ]
+    writes = [
+        ("say", {"n": f"{30:026}", "ticket": 1, "weight": 3, "code": "a", "text": "new"}),
+        ("say", {"n": f"{31:026}", "ticket": 1, "weight": 2, "code": "b", "text": "newer"}),
+    ]
+    reads = [(name, {"code": code}) for name in ("coded", "whole") for code in "abc"]
+    reads += [("heaviest", {"tid": tid}) for tid in range(3)]
+    for targets in (harness.targets, *harness.other_targets):
+        with opened(replace(parsed(LARGE), targets=targets), harness.url(), rows) as pair:
+            pair.stays_right(writes, reads)

@@ -9,20 +9,17 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
 import pytest
 
-import keyplan
-from keyplan.model.load import parse_model
-from keyplan.model.model import Model
-from keyplan.plan.design import Design
 from keyplan.store.store import Store
 from tests.conftest import Lend
 from tests.engines.harness import Harness
+from tests.faults.applied import made_on, two_stores
 from tests.faults.test_dangling import HeldUp, do
 from tests.faults.test_intents import Fuse, Killed
 from tests.noting import noting
@@ -100,19 +97,10 @@ def call(name: str, number: int) -> tuple[str, dict[str, Any]]:
     }[name]
 
 
-@cache
-def made_on(harness: Harness) -> tuple[Model, Design]:
-    model = replace(parse_model(MODEL), targets=harness.targets)
-    return model, noting(model, keyplan.design(model, harness.name))
-
-
 @pytest.fixture
 def stores(harness: Harness, lend: Lend) -> Iterator[tuple[Store, Store]]:
-    model, design = made_on(harness)
-    url = lend(MODEL)
-    keyplan.apply(model, url, design=design)
-    with keyplan.open(model, url, design=design) as one, keyplan.open(model, url, design=design) as other:
-        yield one, other
+    with two_stores(harness, lend(MODEL), MODEL, noting) as found:
+        yield found
 
 
 @dataclass(frozen=True)
@@ -129,7 +117,7 @@ class Case:
         """Whether it was cut off, and not before the other write was done."""
         port: Any = store._port
         held = HeldUp(port, {self.at: partial(do, other, *call(self.meanwhile, number))})
-        store._port = Fuse(held, self.rounds)  # type: ignore[assignment]
+        store._port = Fuse(held, self.rounds)
         try:
             do(store, *call(self.name, number))
         except Killed:
@@ -162,7 +150,7 @@ def test_whoever_is_cut_off_leaves_nothing_stale(stores: tuple[Store, Store]) ->
 
 def test_the_design_copies_and_computes(harness: Harness) -> None:
     """Otherwise the test above would say little."""
-    _, design = made_on(harness)
+    _, design = made_on(harness, MODEL, noting)
     holds = {path for view in design.views.values() for path in (*view.holds, *(part.path for part in view.parts))}
     assert {"user.name", "user.club.town", "best"} <= holds
     assert design.dangling.keys() == {"Game.user", "User.club"}

@@ -9,22 +9,20 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
 import pytest
 
-import keyplan
 from keyplan.errors import ConflictError
 from keyplan.model.load import parse_model
-from keyplan.model.model import Model
-from keyplan.plan.design import Design
 from keyplan.reference import Database
 from keyplan.store.store import Store
 from tests.conftest import Lend
 from tests.engines.harness import Harness
+from tests.faults.applied import made_on, two_stores
 from tests.faults.test_intents import cut_off
 from tests.noting import noting
 
@@ -152,19 +150,10 @@ def harness(quick_harness: Harness) -> Harness:
     return quick_harness
 
 
-@cache
-def made_on(harness: Harness) -> tuple[Model, Design]:
-    model = replace(parse_model(MODEL), targets=harness.targets)
-    return model, noting(model, keyplan.design(model, harness.name))
-
-
 @pytest.fixture
 def stores(harness: Harness, lend: Lend) -> Iterator[tuple[Store, Store]]:
-    model, design = made_on(harness)
-    url = lend(MODEL)
-    keyplan.apply(model, url, design=design)
-    with keyplan.open(model, url, design=design) as one, keyplan.open(model, url, design=design) as other:
-        yield one, other
+    with two_stores(harness, lend(MODEL), MODEL, noting) as found:
+        yield found
 
 
 def seen(ask: Callable[..., Any], number: int) -> list[Any]:
@@ -214,7 +203,7 @@ def play(one: Store, other: Store, case: Case, number: int) -> bool:
 
 def test_the_design_copies_and_notes(harness: Harness) -> None:
     """Otherwise the tests here would say little."""
-    _, design = made_on(harness)
+    _, design = made_on(harness, MODEL, noting)
     assert design.dangling.keys() == {"Post.user"}
     assert any("user.name" in view.holds for view in design.views.values())
 
@@ -276,12 +265,8 @@ writes:
 @pytest.fixture
 def chained(harness: Harness, lend: Lend) -> Iterator[tuple[Store, Store]]:
     """Two stores of a model in which threads copy from an owner, who is two references away."""
-    model = replace(parse_model(CHAIN), targets=harness.targets)
-    design = noting(model, keyplan.design(model, harness.name))
-    url = lend(CHAIN)
-    keyplan.apply(model, url, design=design)
-    with keyplan.open(model, url, design=design) as one, keyplan.open(model, url, design=design) as other:
-        yield one, other
+    with two_stores(harness, lend(CHAIN), CHAIN, noting) as found:
+        yield found
 
 
 def test_a_chain_comes_to_lead_somewhere_while_another_row_joins_it(chained: tuple[Store, Store]) -> None:
@@ -332,11 +317,7 @@ writes:
 
 def test_a_row_is_seen_to_be_there_and_not_to_be_there_by_one_write(harness: Harness, lend: Lend) -> None:
     """It is read once to count in it, and once to copy from it; somebody makes it, or deletes it, in between."""
-    model = replace(parse_model(ALBUM), targets=harness.targets)
-    design = keyplan.design(model, harness.name)
-    url = lend(ALBUM)
-    keyplan.apply(model, url, design=design)
-    with keyplan.open(model, url, design=design) as store, keyplan.open(model, url, design=design) as other:
+    with two_stores(harness, lend(ALBUM), ALBUM) as (store, other):
         port = store._port
         for number in range(12):
             made = number % 2 == 0

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import pytest
 
 import keyplan
-from keyplan.model.load import parse_model
 from keyplan.model.model import Model
-from keyplan.plan.design import Design
 from keyplan.store.store import Store
 from tests.conftest import Lend
 from tests.engines.harness import Harness
+from tests.faults.applied import applied, made_on
 
 FOLLOWERS = 230
 
@@ -68,23 +65,16 @@ def harness(quick_harness: Harness) -> Harness:
     return quick_harness
 
 
-@cache
-def made_on(harness: Harness) -> tuple[Model, Design]:
-    model = replace(parse_model(MODEL), targets=harness.targets)
-    return model, keyplan.design(model, harness.name)
-
-
 @pytest.fixture
 def model(harness: Harness) -> Model:
-    return made_on(harness)[0]
+    return made_on(harness, MODEL)[0]
 
 
 @pytest.fixture
 def url(harness: Harness, lend: Lend) -> str:
     """A database to which the design is applied."""
-    model, design = made_on(harness)
     found = lend(MODEL)
-    keyplan.apply(model, found, design=design)
+    applied(harness, found, MODEL)
     return found
 
 
@@ -103,7 +93,7 @@ def names(store: Store) -> list[str]:
 def cut_off(store: Store, rounds: int, call: str, **arguments: Any) -> bool:
     """Calls until so many rounds are sent; True if that ended it."""
     port = store._port
-    store._port = Fuse(port, rounds)  # type: ignore[assignment]
+    store._port = Fuse(port, rounds)
     try:
         getattr(store, call)(**arguments)
     except Killed:

@@ -5,19 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import pytest
 
 import keyplan
-from keyplan.model.load import parse_model
-from keyplan.model.model import Model
-from keyplan.plan.design import Design
 from keyplan.store.store import Store
 from tests.conftest import Lend
 from tests.engines.harness import Harness
+from tests.faults.applied import applied
 from tests.faults.test_intents import FOLLOWERS, Fuse, Killed
 from tests.faults.test_intents import MODEL as WITHOUT_NOTES
 
@@ -36,17 +33,10 @@ def harness(quick_harness: Harness) -> Harness:
     return quick_harness
 
 
-@cache
-def made_on(harness: Harness) -> tuple[Model, Design]:
-    model = replace(parse_model(MODEL), targets=harness.targets)
-    return model, keyplan.design(model, harness.name)
-
-
 @pytest.fixture
 def store(harness: Harness, lend: Lend) -> Any:
-    model, design = made_on(harness)
     url = lend(MODEL)
-    keyplan.apply(model, url, design=design)
+    model, design = applied(harness, url, MODEL)
     with keyplan.open(model, url, design=design) as store:
         yield store
 
@@ -71,14 +61,14 @@ class Meeting(Fuse):
             self.is_writing, self.codec.write = False, self.write
             self.store._port = self.port
             self.meanwhile()
-            self.store._port = self  # type: ignore[assignment]
+            self.store._port = self
         return super().send(round)
 
 
 def cut_off(store: Store, rounds: int, meanwhile: Callable[[], None], call: str, **arguments: Any) -> None:
     """Calls until so many rounds are sent, while others are at work."""
     meeting = Meeting(store, rounds, meanwhile)
-    store._port = meeting  # type: ignore[assignment]
+    store._port = meeting
     try:
         with suppress(Killed):
             getattr(store, call)(**arguments)

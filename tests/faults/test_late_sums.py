@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import pytest
@@ -12,12 +11,11 @@ import pytest
 import keyplan
 from keyplan.errors import UncertainError
 from keyplan.model.load import parse_model
-from keyplan.model.model import Model
-from keyplan.plan.design import Design
 from keyplan.store.pump import run
 from keyplan.store.store import Store
 from tests.conftest import Lend
 from tests.engines.harness import Harness
+from tests.faults.applied import applied, made_on
 from tests.faults.faulty import Fault, FaultyPort, dropped, lost, throttled
 from tests.faults.test_intents import cut_off
 
@@ -59,24 +57,17 @@ def harness(quick_harness: Harness) -> Harness:
     return quick_harness
 
 
-@cache
-def made_on(harness: Harness) -> tuple[Model, Design]:
-    model = replace(parse_model(MODEL), targets=harness.targets)
-    return model, keyplan.design(model, harness.name)
-
-
 @pytest.fixture
 def url(harness: Harness, lend: Lend) -> str:
     """A database to which the design is applied."""
-    model, design = made_on(harness)
     found = lend(MODEL)
-    keyplan.apply(model, found, design=design)
+    applied(harness, found, MODEL)
     return found
 
 
 @pytest.fixture
 def store(harness: Harness, url: str) -> Any:
-    with keyplan.open(made_on(harness)[0], url) as store:
+    with keyplan.open(made_on(harness, MODEL)[0], url) as store:
         yield store
 
 
@@ -91,7 +82,7 @@ def check(store: Store, boxes: int) -> None:
 
 def test_the_design_keeps_the_counts(harness: Harness) -> None:
     """Else there is nothing here that could be late."""
-    _, design = made_on(harness)
+    _, design = made_on(harness, MODEL)
     assert any(view.measures for view in design.views.values())
 
 
@@ -162,9 +153,8 @@ def test_a_changed_design_counts_what_was_owed(harness: Harness) -> None:
     """Of a store that ended before it had added all, a new design fills some sums from the rows; the others follow."""
     more = MODEL.replace("  shops: {", '  lines: { count: Thing, where: "line = :line", rate: 1k/s }\n  shops: {')
     changed = replace(parse_model(more), targets=harness.targets)
-    model, before = made_on(harness)
     url = harness.url()  # none that is lent: another design is applied to it
-    keyplan.apply(model, url, design=before)
+    model, before = applied(harness, url, MODEL)
     rounds = 0
     with keyplan.open(model, url) as store:
         while store.box(id="b") is None:  # until it is there, and as little as possible is done behind that

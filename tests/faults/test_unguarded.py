@@ -9,20 +9,19 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from itertools import product
 from typing import Any
 
 import pytest
 
 import keyplan
-from keyplan.model.load import parse_model
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
 from keyplan.store.store import Store
 from tests.conftest import Lend
 from tests.engines.harness import Harness
+from tests.faults.applied import two_stores
 from tests.faults.test_dangling import do, hold_up
 from tests.faults.test_intents import Fuse, Killed
 from tests.rehomed import rehomed
@@ -106,19 +105,15 @@ def first(number: int) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-@cache
-def made_on(harness: Harness) -> tuple[Model, Design]:
-    model = replace(parse_model(MODEL), targets=harness.targets)
-    return model, rehomed(model, keyplan.design(model, harness.name), "User", "rank")
+def by_rank(model: Model, design: Design) -> Design:
+    """The design with the ranks of users in the key of their home."""
+    return rehomed(model, design, "User", "rank")
 
 
 @pytest.fixture
 def stores(harness: Harness, lend: Lend) -> Iterator[tuple[Store, Store]]:
-    model, design = made_on(harness)
-    url = lend(MODEL)
-    keyplan.apply(model, url, design=design)
-    with keyplan.open(model, url, design=design) as one, keyplan.open(model, url, design=design) as other:
-        yield one, other
+    with two_stores(harness, lend(MODEL), MODEL, by_rank) as found:
+        yield found
 
 
 def test_the_design_copies_and_computes(stores: tuple[Store, Store]) -> None:
@@ -165,7 +160,7 @@ def test_whoever_is_cut_off_has_done_all_or_nothing(stores: tuple[Store, Store])
     for number, ((name, meanwhile), at, rounds) in enumerate(cases):
         hold_up(store, port, {at: partial(do, other, *WRITES[meanwhile](10 * number))})
         held: Any = store._port
-        store._port = Fuse(held, rounds)  # type: ignore[assignment]
+        store._port = Fuse(held, rounds)
         with suppress(Killed):
             do(store, *WRITES[name](10 * number))
         store._port = port
@@ -178,11 +173,7 @@ def test_whoever_is_cut_off_has_done_all_or_nothing(stores: tuple[Store, Store])
 def test_no_design_leaves_two_upserts_of_one_row_to_chance(harness: Harness, lend: Lend) -> None:
     """Where rows are upserted under keys that are given, something stands under the key alone and refuses, or they meet
     within their transactions."""
-    model = replace(parse_model(RANKED), targets=harness.targets)
-    design = keyplan.design(model, harness.name)
-    url = lend(RANKED)
-    keyplan.apply(model, url, design=design)
-    with keyplan.open(model, url, design=design) as store, keyplan.open(model, url, design=design) as other:
+    with two_stores(harness, lend(RANKED), RANKED) as (store, other):
         assert store._core.places.exact("User") is not None or store._core.codec.goes_on
         port: Any = store._port
         for at in range(4):
@@ -195,11 +186,7 @@ def test_no_design_leaves_two_upserts_of_one_row_to_chance(harness: Harness, len
 
 def test_no_design_leaves_two_creates_of_one_row_to_chance(harness: Harness, lend: Lend) -> None:
     """The key of a club is generated; those of its members are not, though they have it in them."""
-    model = replace(parse_model(NAMED_AFTER), targets=harness.targets)
-    design = keyplan.design(model, harness.name)
-    url = lend(NAMED_AFTER)
-    keyplan.apply(model, url, design=design)
-    with keyplan.open(model, url, design=design) as store, keyplan.open(model, url, design=design) as other:
+    with two_stores(harness, lend(NAMED_AFTER), NAMED_AFTER) as (store, other):
         port: Any = store._port
         for at in range(4):
             club = f"{at:026}"

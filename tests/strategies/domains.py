@@ -19,7 +19,6 @@ START = datetime(2124, 5, 15, 12, 0, tzinfo=UTC)
 STRINGS = ["a", "b", "", "ab", "B", "a b", "é", "a#b", "\U0001f600", "\ufffd", "it's", "$gt", "~"]
 TEXTS = ["red fox", "Red", "", "fox-trot", "blue_fox RED", "straße", "STRASSE fox"]
 NUMBERS = [0, 1, 2, -1, 10, 9, 2**53 + 1, 2**63 - 1, -(2**63)]
-SMALL_NUMBERS = [0, 1, 2, -1, 10]
 FLOATS = [0.0, 0.5, -0.5, 2.0, 1e-130, -1e100]
 DATES = [date(2124, 5, 15), date(2124, 5, 14), date(2124, 5, 12), date(2124, 2, 29), date(2123, 12, 31), date(1, 1, 1)]
 TIMES = [

@@ -92,13 +92,3 @@ def ulid_of(ms: int, high: int, low: int) -> str:
 def ulid_number(text: str) -> int:
     """The 128-bit number of a canonical ULID."""
     return int(text.translate(_TO_BASE32), 32)
-
-
-def ulid_bytes(text: str) -> bytes:
-    """The 16 bytes of a canonical ULID, which order as the text does."""
-    return ulid_number(text).to_bytes(16)
-
-
-def ulid_from_bytes(data: bytes) -> str:
-    """The inverse of `ulid_bytes`."""
-    return ulid_text(int.from_bytes(data))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -12,8 +12,6 @@ from keyplan.engines.dynamodb.credentials import Access, Address, resolve
 from keyplan.engines.dynamodb.transport import Transport
 from tests.engines.dynamodb.server import KINDS, Server
 from tests.engines.fetch import FetchError
-
-Connect = Callable[[], tuple[Access, str]]
 
 
 def _started(kind: str) -> Iterator[Server]:

@@ -10,11 +10,11 @@ from typing import Any
 from keyplan.engines.dynamodb.layout import PK, SK, Index, Item, layout
 from keyplan.engines.dynamodb.port import DynamoDBPort
 from keyplan.engines.dynamodb.transport import Call
-from keyplan.engines.dynamodb.units import index_write_units, write_units
 from keyplan.engines.dynamodb.values import item_bytes
 from keyplan.engines.ports import Port
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
+from tests.engines.dynamodb.units import index_write_units, write_units
 
 MEASURED = frozenset(
     (

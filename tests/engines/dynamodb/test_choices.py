@@ -17,12 +17,13 @@ from keyplan.design.report.explain import explain, view_text
 from keyplan.engines.dynamodb import ENGINE
 from keyplan.engines.dynamodb.projection import projection_of
 from keyplan.errors import ArgumentError, DesignError
-from keyplan.model.load import load_model
+from keyplan.model.load import load_model, parse_model
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Extend, Intersect, Search
 from keyplan.plan.view import COPIES, View
 from keyplan.plan.walk import searches
+from tests.conformance.test_fetched_by_home_keys import LARGE
 from tests.engines.dynamodb.support import rooms
 from tests.unit.design.nouns import model_of
 
@@ -832,3 +833,13 @@ take: { update: Product, add: { stock: "-:n" }, where: "sku = :sku", rate: 600/s
     assert told("300/s") == []
     (all_of_them,) = told("600/s")
     assert "takes 1200 write units/s" in all_of_them
+
+
+def test_the_rest_of_rows_is_fetched_from_a_home_in_shards() -> None:
+    """Which shard a row is in is told by its key: its pointers need not hold its text for that."""
+    model = replace(parse_model(f"keyplan: 1\nname: notes\n{LARGE}"), targets={"dynamodb": {"partition_mb": "3"}})
+    design = designed(model)
+    home = design.views[design.homes["Note"][0]]
+    assert [str(part) for part in home.partition] == ["ticket", "shard of 2"]
+    found = [search for search in searches(design.plans["whole"].node) if search.view == home.name]
+    assert [str(condition.path) for search in found for condition in search.given] == ["ticket", "weight", "n"]

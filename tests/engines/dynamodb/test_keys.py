@@ -20,7 +20,6 @@ from keyplan.engines.dynamodb.keys import (
     after,
     before,
     most_part_bytes,
-    usual_part_bytes,
 )
 from keyplan.errors import ArgumentError, UnsupportedError
 from keyplan.model.types import Type
@@ -252,12 +251,10 @@ def test_a_key_that_is_too_long_is_refused_with_its_size() -> None:
         codec.bounds(["a" * 1020])
 
 
-def test_the_greatest_and_the_usual_length() -> None:
+def test_the_greatest_length() -> None:
     codec = KeyCodec([KeyPart(Type("string", size=12, most=40)), KeyPart(Type("timestamp"))], prefix="USER#")
     assert codec.most_bytes == 5 + 80 + 1 + 24
-    assert codec.usual_bytes == 5 + 12 + 1 + 24
     assert most_part_bytes(KeyPart(ENUM)) == len("a$_b")
-    assert usual_part_bytes(KeyPart(Type("bytes", size=8), True)) == 17
 
 
 @pytest.mark.parametrize("type", [Type("json"), Type("set", of=Type("int")), Type("list", of=Type("int"))])

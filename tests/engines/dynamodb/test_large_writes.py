@@ -233,7 +233,7 @@ class Losing(Between):
 def test_a_lost_reply_is_neither_a_conflict_nor_a_second_order(store: Store, many: int) -> None:
     """Items are named after an order whose key is new: that they are there says that the order was placed."""
     port = store._port
-    store._port = Losing(port, 1, killed)  # type: ignore[assignment]
+    store._port = Losing(port, 1, killed)
     order = store.place(items=items(many))["order_id"]
     store._port = port
     assert names(store, order) == [f"name {n}" for n in range(many)]
@@ -245,7 +245,7 @@ def test_a_lost_reply_is_neither_a_conflict_nor_a_second_order(store: Store, man
 def test_rows_named_after_a_new_one_are_not_looked_for(store: Store) -> None:
     """Two rounds: the products, and the order with its items."""
     counting = Between(store._port, 100, killed)
-    store._port = counting  # type: ignore[assignment]
+    store._port = counting
     store.place(items=items(2))
     store._port = counting.port
     assert 100 - counting.number == 2

@@ -25,7 +25,6 @@ from keyplan.engines.codec import Span
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK, layout
 from keyplan.engines.dynamodb.limits import LIMITS
 from keyplan.engines.dynamodb.operations import Request
-from keyplan.engines.dynamodb.units import index_write_units, read_units, write_units
 from keyplan.engines.dynamodb.values import item_bytes
 from keyplan.plan.edits import Edit
 from keyplan.plan.steps import Search
@@ -33,6 +32,7 @@ from tests.engines.dynamodb.meter import Metered, Taken, Units, entry
 from tests.engines.dynamodb.server import Server
 from tests.engines.dynamodb.support import STORED, Lab, lab
 from tests.engines.dynamodb.test_codec import ANN, BOB, order, put
+from tests.engines.dynamodb.units import index_write_units, read_units, write_units
 
 Items = dict[tuple[str, str], Mapping[str, Any]]
 CHANGES = 150

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-import keyplan
 from keyplan.engines.mongodb.exchange import exchange
 from keyplan.engines.mongodb.port import MongoPort
 from keyplan.engines.mongodb.transport import ERRORS
@@ -23,7 +22,9 @@ from keyplan.store.pump import run
 from keyplan.store.store import Store
 from tests.engines.harness import Harness
 from tests.faults import test_unguarded as unguarded
-from tests.faults.test_cut_off import call, do, made_on, rows
+from tests.faults.applied import two_stores
+from tests.faults.test_cut_off import MODEL, call, do, rows
+from tests.noting import noting
 
 OPERATIONS = (2, 3, 5, 7, 9)
 PAIRS = [("join", "add"), ("rename", "come"), ("leave", "put"), ("lower", "add")]
@@ -76,11 +77,8 @@ def once(store: Store, name: str, arguments: dict[str, Any]) -> None:
 
 @pytest.fixture
 def stores(mongodb: Harness) -> Iterator[tuple[Store, Store]]:
-    model, design = made_on(mongodb)
-    url = mongodb.url()
-    keyplan.apply(model, url, design=design)
-    with keyplan.open(model, url, design=design) as one, keyplan.open(model, url, design=design) as other:
-        yield one, other
+    with two_stores(mongodb, mongodb.url(), MODEL, noting) as found:
+        yield found
 
 
 @pytest.mark.timeout(120)
@@ -94,7 +92,7 @@ def test_whoever_begins_to_copy_within_a_transaction_is_seen_or_meets_it(stores:
             store.load(rows(number, there=name != "join"))
             between = call(meanwhile, number)
             held = HeldUp(port, at, lambda between=between: once(other, *between))  # type: ignore[misc]
-            store._port = held  # type: ignore[assignment]
+            store._port = held
             do(store, *call(name, number))
             store._port = port
             played += held.meanwhile is None
@@ -109,10 +107,7 @@ UNGUARDED = [("save", "add"), ("add", "save"), ("move", "save"), ("save", "drop"
 @pytest.mark.timeout(120)
 def test_rows_that_nothing_stands_for_under_their_key_alone_meet_as_well(mongodb: Harness) -> None:
     """One makes a row that the other one sees not to be there: neither sees the other's transaction."""
-    model, design = unguarded.made_on(mongodb)
-    url = mongodb.url()
-    keyplan.apply(model, url, design=design)
-    with keyplan.open(model, url, design=design) as store, keyplan.open(model, url, design=design) as other:
+    with two_stores(mongodb, mongodb.url(), unguarded.MODEL, unguarded.by_rank) as (store, other):
         port: Any = store._port
         number = played = 0
         for name, meanwhile in UNGUARDED:
@@ -121,7 +116,7 @@ def test_rows_that_nothing_stands_for_under_their_key_alone_meet_as_well(mongodb
                 store.load(unguarded.first(number))
                 between = unguarded.WRITES[meanwhile](number)
                 held = HeldUp(port, at, lambda between=between: once(other, *between))  # type: ignore[misc]
-                store._port = held  # type: ignore[assignment]
+                store._port = held
                 do(store, *unguarded.WRITES[name](number))
                 store._port = port
                 played += held.meanwhile is None

@@ -128,7 +128,7 @@ def test_a_program_that_the_solver_gives_up_is_begun_anew(monkeypatch: pytest.Mo
     """As it did, rarely, after rows had been added to a program that it had solved: it did not know any more."""
     given_up = []
 
-    class Tired(highspy.Highs):  # type: ignore[misc]
+    class Tired(highspy.Highs):
         def getModelStatus(self) -> Any:  # noqa: N802
             if not given_up:
                 given_up.append(self)

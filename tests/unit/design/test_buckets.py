@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import event, given
@@ -13,6 +14,9 @@ from hypothesis import strategies as st
 from keyplan.design import design, document
 from keyplan.design.candidates.facts import Facts
 from keyplan.design.candidates.forms import Forms
+from keyplan.design.needs.need import by_known, row_by_key
+from keyplan.design.options.extras import outer_paths
+from keyplan.design.options.walks import walks
 from keyplan.design.problem.build import build_problem
 from keyplan.design.problem.definition import INFEASIBLE
 from keyplan.design.program.solve import solve
@@ -24,9 +28,11 @@ from keyplan.errors import ArgumentError
 from keyplan.model.load import parse_model
 from keyplan.model.model import Model
 from keyplan.plan.steps import Drive, Search
+from keyplan.plan.view import Part
 from tests.strategies.design import proof, timed_problems
 from tests.unit.design.exhaustive import cost_table, restricted, some_views
 from tests.unit.design.nouns import matched, view
+from tests.unit.design.nouns import model_of as nouns_model
 from tests.unit.design.support import ROOT
 from tests.unit.design.test_recomputed import check
 
@@ -75,6 +81,24 @@ def test_the_largest_bucket_that_fits(size: str, cut: str | None) -> None:
     # Each form is within the size, and there are two of them at most: shards, where few are enough, and buckets.
     assert all(not forms.too_large(form, facts) for form, facts in found)
     assert len(found) <= 2
+
+
+def test_there_are_as_many_shards_as_are_enough_and_no_more() -> None:
+    """The number of its shard makes a key longer: entries that would fit without it may need one more."""
+    for size in range(20, 120):
+        model = model_of(str(size))
+        forms = forms_of(model)
+        found = forms.of(view(model, "sensor | at", entity="Reading"))
+        assert not isinstance(found, Rejection)
+        ((ways, sharded),) = [
+            (part.ways, form)
+            for form, _ in found
+            if bucket_of(form) is None
+            for part in form.partition
+            if part.ways > 1
+        ]
+        fewer = replace(sharded, partition=(*sharded.partition[:-1], Part("", ways=ways - 1)))
+        assert forms.too_large(fewer, forms.facts.of(fewer)), size
 
 
 def test_what_no_bucket_makes_small_enough_is_no_candidate() -> None:
@@ -133,6 +157,25 @@ def test_the_program_weighs_a_directory_against_shards() -> None:
     assert not any(view.measures for view in written.views.values())
     ways = [part.ways for view in written.views.values() for part in view.partition if part.ways > 1]
     assert ways, "the rare pattern is served from shards"
+
+
+def test_a_walk_to_one_row_takes_nothing_more_from_its_pointer() -> None:
+    """Only a search by itself is told what else the row that it is made for has of the one that is looked for."""
+    entities = """
+Ticket: { count: 1k, fields: { ticket_id: "uuid, key" } }
+Note:
+  count: 5M
+  key: [ticket, number]
+  fields: { ticket: "Ticket, as notes", number: uuid, at: timestamp, agent: int, text: text(900) }
+"""
+    model = nouns_model(entities, 'p: { find: Note, where: "ticket = :t", order: [at, agent], page: 9 }')
+    bucketed = view(model, "ticket, month(at) | at, agent, number", entity="Note")
+    need = replace(row_by_key(model, "Note", ["text"]), known=frozenset({"agent"}))
+    found = list(walks(model, Statistics(model), forms_of(model).directories(bucketed), need))
+    assert found
+    for walk in found:
+        asked = by_known(walk.inner, bucketed.parts)
+        assert outer_paths(asked) == {"ticket", "number", "month(at)"}
 
 
 def test_a_walk_takes_more_rounds_the_more_buckets_may_be_empty() -> None:

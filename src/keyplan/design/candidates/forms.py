@@ -153,14 +153,17 @@ class Forms:
         return size * facts.hottest_rows
 
     def _sharded(self, view: View, facts: ViewFacts) -> View | None:
-        """The view with as many shards as its largest partition needs."""
+        """The view with as many shards as its largest partition needs, which may be more than its size implies: the
+        number of its shard stands in the key of every entry."""
         if not self._can_be_split(view) or self.costs.partition_bytes is None:
             return None
-        ways = _shards(view) * ceil(self._largest(view, facts) / self.costs.partition_bytes)
-        if ways > MOST_SHARDS:
-            return None
+        fewest = _shards(view) * ceil(self._largest(view, facts) / self.costs.partition_bytes)
         others = tuple(part for part in view.partition if part.ways == 1)
-        return replace(view, partition=(*others, Part("", ways=ways)))
+        for ways in range(fewest, MOST_SHARDS + 1):
+            form = replace(view, partition=(*others, Part("", ways=ways)))
+            if not self.too_large(form, self.facts.of(form, facts.hottest_reads)):
+                return form
+        return None
 
     def _bucketed(self, view: View, readers: float) -> View | None:
         """The view in the largest time buckets that fit, cut by the moment that its sort key begins with."""

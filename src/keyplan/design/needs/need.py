@@ -31,7 +31,7 @@ from keyplan.model.pattern import (
     term_paths,
 )
 from keyplan.plan.dangling import absence
-from keyplan.plan.view import View
+from keyplan.plan.view import Part, View
 
 Conditions = tuple[Condition, ...]
 
@@ -167,12 +167,12 @@ def row_by_key(model: Model, entity: str, wants: Iterable[str], *, prefix: str =
     return Need(entity, given, wanted(model, entity, wants), strong=strong)
 
 
-def by_known(need: Need, paths: Iterable[str | None]) -> Need:
-    """The need as it is asked of a place with these paths in its key: by what is known of the row, if that is all of
-    them, or else by what is given."""
+def by_known(need: Need, parts: Iterable[Part]) -> Need:
+    """The need as it is asked of a place with these parts in its key: by what is known of the row, if that is all of
+    them, or else by what is given. Which shard a row is in is told by its own key."""
     given = {str(condition.path) for condition in need.given}
-    asked = [path for path in paths if path is not None and path not in given]
-    if not asked or not set(asked) <= need.known:
+    asked = dict.fromkeys(part.path for part in parts if part.ways == 1 and part.path not in given)
+    if not asked or not asked.keys() <= need.known:
         return need
     more = tuple(Condition(Path((), path), "=", (Outer(path),)) for path in asked)
     return replace(need, given=(*need.given, *more), known=frozenset())

@@ -174,7 +174,7 @@ class Extras:
         other view."""
         if entity not in self._beside:
             homes = (view for view in self._views if view.entity == entity and is_home(self.model, self.kinds, view))
-            paths = {part.path for view in homes for part in view.parts if part.path is not None and part.cut is None}
+            paths = {part.path for view in homes for part in view.parts if part.ways == 1 and part.cut is None}
             self._beside[entity] = paths - set(self.model.entities[entity].key) - changing_columns(self.model)[entity]
         return self._beside[entity]
 

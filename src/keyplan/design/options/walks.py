@@ -70,8 +70,9 @@ def walks(model: Model, statistics: Statistics, directories: Iterable[View], nee
         if limit is not None:
             times = min(times, 1.0 + limit / in_each)
         this = Condition(path, "=", (Outer(f"{last.cut}({last.path})"),), last.cut)
-        # A range and the bucket that it lies in are not independent of each other: the rows are all there.
-        inner = replace(need, given=(*need.given, this), order=order, at_least=in_each)
+        # A range and the bucket that it lies in are not independent of each other: the rows are all there. What else is
+        # known of a row is for the search that is made for it at once, and is not taken along into one behind another.
+        inner = replace(need, given=(*need.given, this), order=order, at_least=in_each, known=frozenset())
         if not ordered:
             inner = replace(inner, order=(), limit=None)
         yield Walk(outer, inner, times, ordered)

@@ -201,7 +201,7 @@ class Ways:
             for places in shapes.values()
         )
         for places in within:
-            here = by_known(need, (part.path for part in places[0][1].seen.parts)) if need.known else need
+            here = by_known(need, places[0][1].seen.parts) if need.known else need
             asked = self._asked(here, places[0][1])
             if asked is not None:
                 able += ((number, place, asked, here) for number, place in places)

@@ -133,10 +133,6 @@ class Problem:
                     total += more - self.costs.premium(part.work, part.cost).cost
         return total * self.rates[write] * self.costs.per_second
 
-    def own_touched(self, write: str) -> list[str]:
-        """The self-kept views that a write touches."""
-        return [name for name, touch in self.touches(write).items() if touch.is_own]
-
     def premiums(self, write: str, chosen: Container[str]) -> dict[str, float]:
         """Per view that a write touches under this choice: the share of its work there that is done in transactions."""
         calls = self.calls[write]

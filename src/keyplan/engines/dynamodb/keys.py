@@ -311,22 +311,6 @@ def most_part_bytes(part: KeyPart) -> int:
     return max(size + part.descending, 4 if part.missing else 0)
 
 
-def usual_part_bytes(part: KeyPart) -> float:
-    """The average length of one part, by the model's average sizes; escapes are rare and not counted."""
-    kind = part.type.kind
-    if kind in ("string", "text"):
-        size = part.type.size
-    elif kind == "bytes":
-        size = 2 * part.type.size
-    elif kind == "enum":
-        size = sum(len(name.encode()) * share for name, share in part.type.values)
-    elif kind in ("int", "decimal"):
-        size = 7.0  # a letter and about six digits
-    else:
-        size = float(_FIXED_BYTES[kind])
-    return size + part.descending
-
-
 def before(text: str) -> str:
     """The text that is below `text` and above every smaller key.
 
@@ -500,9 +484,3 @@ class KeyCodec:
         """The greatest length a key of these parts can reach, escapes included."""
         total = len(self.prefix.encode()) + len(self._end) + max(0, len(self.parts) - 1)
         return total + sum(most_part_bytes(part) for part in self.parts)
-
-    @property
-    def usual_bytes(self) -> float:
-        """The average length of a key, by the average sizes of its types."""
-        total = len(self.prefix.encode()) + len(self._end) + max(0, len(self.parts) - 1)
-        return total + sum(usual_part_bytes(part) for part in self.parts)

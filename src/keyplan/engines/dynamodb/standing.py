@@ -136,8 +136,6 @@ class Moves:
     """Places whose items go."""
     strips: Mapping[tuple[str, str], frozenset[str]]
     """Attributes that items of a home lose, by its prefixes."""
-    rows_lost: tuple[str, ...]
-    """The entities among the places that go."""
     values_lost: tuple[str, ...]
     """The columns among the attributes."""
     refills: bool
@@ -152,7 +150,7 @@ class Moves:
         return bool(self.fills or self.clears or self.strips or self.refills)
 
 
-NOTHING = Moves((), (), (), {}, (), (), False, ())
+NOTHING = Moves((), (), (), {}, (), False, ())
 
 
 def moves(model: Model, there: Sequence[Standing], wanted: Sequence[Standing]) -> Moves:
@@ -205,7 +203,6 @@ def moves(model: Model, there: Sequence[Standing], wanted: Sequence[Standing]) -
         else (),
         clears,
         strips,
-        tuple(one.entity for one in gone_homes),
         tuple(lost),
         refills,
         (*kept, *gone_homes, *same, *others, *entering),

@@ -105,13 +105,8 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     if view.embeds:
         return _embedding(model, view, facts)
     for measure in view.measures:
-        if (
-            measure.how == "sum"
-            and _digits(model, view.entity, measure.term) + SUMMED_DIGITS > LIMITS.digits + LOW_DIGITS
-        ):
-            return Rejection(
-                f"'{measure.name}' may have more than the {LIMITS.digits + LOW_DIGITS} digits that are held exactly"
-            )
+        if measure.how == "sum" and _digits(model, view.entity, measure.term) + SUMMED_DIGITS > SUM_DIGITS:
+            return Rejection(f"'{measure.name}' may have more than the {SUM_DIGITS} digits that are held exactly")
     if view.measures or view.unique or any(part.cut in ("each", "words") for part in view.parts):
         return view
     size = entry_bytes(view, facts)

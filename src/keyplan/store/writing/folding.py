@@ -11,8 +11,6 @@ from keyplan.store.writing.places import Kept
 
 Key = tuple[Any, ...]
 Row = dict[str, Any]
-Pair = tuple[Row | None, Row | None]
-"""A row as it was and as it will be; None where there is none."""
 
 
 def part_of(kept: Kept, row: Mapping[str, Any] | None) -> tuple[Key, Any] | None:

@@ -1,7 +1,7 @@
-"""Read and write units from sizes in bytes: the formulas by which DynamoDB charges, each once.
+"""Read and write units of items as they are stored: the formulas by which DynamoDB charges, each once.
 
-Design time feeds them averages, tests feed them items as they are stored, so that what a design says and what
-`ConsumedCapacity` reports go through the same lines. Sources as in `limits.py`: sizes and transactions.
+Designs price what is spread around an average (`cost.py`); this is what `ConsumedCapacity` reports of the items
+themselves. Sources as in `limits.py`: sizes and transactions.
 """
 
 from __future__ import annotations
