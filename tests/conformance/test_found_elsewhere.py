@@ -40,6 +40,11 @@ patterns:
 writes:
   put_team: { upsert: Team }
   put_player: { upsert: Player }
+"""
+# A design for all of these writes takes three times as long to find as one for each kind of them.
+KEYED = (
+    MODEL
+    + """\
   shut: { delete: Team, where: "team = :team and players_now = 0" }
   rename_empty: { update: Team, set: [name], where: "team = :team and players_now = :n" }
   raise_best: { update: Team, add: {rank: 1}, where: "team = :team and best >= :score", return: [rank] }
@@ -48,6 +53,13 @@ writes:
   raise_if: { update: Team, add: {rank: 1}, where: "team = :team and captain.name = :name", if: "rank < :most" }
   score_of: { update: Player, add: {score: 1}, where: "player = :player and captain_of.rank >= :rank" }
   tell_of: { update: Player, set: [name], where: "player = :player and search(bio, team.note, :words)" }
+transactions:
+  both: [rename_led, score_of]
+"""
+)
+WIDE = (
+    MODEL
+    + """\
   close_empty: { delete: Team, where: "players_now = :n", rows: 3 }
   rank_full: { update: Team, set: [rank], where: "players_now >= :n and rank < :below", rows: 3 }
   score_team: { update: Player, add: {score: 1}, where: "team.name = :name", rows: 3 }
@@ -60,13 +72,17 @@ writes:
   shift_below: { update: Team, set: [above], where: "above.under >= :n", rows: 3 }
   rename_below: { update: Team, set: [name], where: "above.name = :old", rows: 3 }
   close_with: { delete: Team, with: [players], where: "captain.led >= :n", rows: 3 }
+  tell_all: { update: Player, set: [name], where: "search(bio, team.note, :words)", rows: 3 }
+"""
+)
+CASCADES = (
+    MODEL
+    + """\
   close_below: { delete: Team, with: [below], where: "rank < :rank", rows: 3 }
   close_deep: { delete: Team, with: [below.below], where: "rank < :rank", rows: 3 }
   close_upper: { delete: Team, with: [below], where: "rank >= :rank", rows: 3 }
-  tell_all: { update: Player, set: [name], where: "search(bio, team.note, :words)", rows: 3 }
-transactions:
-  both: [rename_led, score_of]
 """
+)
 ROWS = [
     ("Player", {"player": 1, "name": "ann", "score": 5, "bio": "red fox", "team": 1}),
     ("Player", {"player": 2, "name": "bob", "score": 9, "bio": None, "team": 1}),
@@ -109,7 +125,7 @@ BY_KEY = [
     ("close_led", {"team": 2, "name": "ann"}),
     ("shut", {"team": 3}),
 ]
-WIDE = [
+OF_MANY = [
     ("rank_full", {"n": 1, "below": 3, "rank": 4}),
     ("score_team", {"name": "one"}),
     ("rank_led", {"name": "one"}),
@@ -128,13 +144,13 @@ WIDE = [
 
 
 def test_writes_of_one_row_of_which_others_tell(both: Both) -> None:
-    pair = both(MODEL, ROWS)
+    pair = both(KEYED, ROWS)
     writes = [one for one in BY_KEY if one[0] == "both" or pair.serves(one[0])]
     pair.stays_right(writes, READS)
 
 
 def test_a_condition_is_refused_where_others_say_no(both: Both) -> None:
-    pair = both(MODEL, ROWS)
+    pair = both(KEYED, ROWS)
     if pair.serves("raise_if"):
         pair.conflict("raise_if", team=2, name="bob", most=9)
         pair.conflict("raise_if", team=2, name="ann", most=0)
@@ -143,13 +159,13 @@ def test_a_condition_is_refused_where_others_say_no(both: Both) -> None:
 
 
 def test_writes_of_many_rows_of_which_others_tell(both: Both) -> None:
-    pair = both(MODEL, ROWS)
-    pair.stays_right([one for one in WIDE if pair.serves(one[0])], READS)
+    pair = both(WIDE, ROWS)
+    pair.stays_right([one for one in OF_MANY if pair.serves(one[0])], READS)
 
 
 @pytest.mark.parametrize("name", ["close_below", "close_deep", "close_upper"])
 @pytest.mark.parametrize("rank", [2, 3, 4])
 def test_rows_that_are_meant_and_below_others_that_are(both: Both, name: str, rank: int) -> None:
-    pair = both(MODEL, ROWS)
+    pair = both(CASCADES, ROWS)
     if pair.serves(name):
         pair.stays_right([(name, {"rank": rank})], READS)

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-import keyplan
 from keyplan.errors import DesignError
 from keyplan.model.load import parse_model
 from tests.conformance.test_generated import PHASES, run, statistics
 from tests.engines.harness import Harness
 from tests.strategies.behind import behind_models
+from tests.strategies.designs import Designs
 from tests.strategies.models import models
 from tests.strategies.programs import behind_programs, programs, state_programs
 from tests.strategies.states import state_models
@@ -36,14 +36,16 @@ def harness(quick_harness: Harness) -> Harness:
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
 @given(data=st.data())
-def test_what_is_kept_of_another_model_answers_as_this_one_says(harness: Harness, data: st.DataObject) -> None:
+def test_what_is_kept_of_another_model_answers_as_this_one_says(
+    harness: Harness, designs: Designs, data: st.DataObject
+) -> None:
     whole, other = data.draw(st.sampled_from(FAMILIES))
     program = data.draw(whole)
     model = replace(data.draw(statistics(program.model)), targets=harness.targets)
     before = replace(data.draw(statistics(parse_model(data.draw(other)))), targets=harness.targets)
-    first = keyplan.design(before, harness.name, advise=False)
+    first = designs.of(before, harness.name)
     try:
-        kept = keyplan.design(model, harness.name, keep=first, advise=False)
+        kept = designs.of(model, harness.name, keep=first)
     except DesignError:
         event("cannot be kept")  # with a reason, says the test of that
         return
