@@ -60,7 +60,8 @@ class Implied:
     def violated(self, values: Sequence[float]) -> Iterator[tuple[Row, float]]:
         """The rows that an answer without integers does not meet, each with its lower bound."""
         # One view alone is no reason: what it implies stands in the program. So is a goal that is reached in one way.
-        split = [choices for choices in self.goals if _is_split(choices, values)]
+        used = ((goal, [choice for choice in goal if values[choice[1]] > VIOLATED]) for goal in self.goals)
+        split = [(goal, choices) for goal, choices in used if len(choices) > 1 or any(len(o) > 1 for o, _ in choices)]
         for views, most in self.limits:
             if sum(values[view] for view in views) > most + VIOLATED:
                 yield dict.fromkeys(sorted(views), -1.0), -float(most)
@@ -72,17 +73,13 @@ class Implied:
                 others = views - one.views
                 if len(others) < len(views) and there + sum(values[view] for view in others) < 1.0 - VIOLATED:
                     yield dict.fromkeys(sorted(one.by | others), 1.0), 1.0
-            for choices in split:
-                row = _taken(choices, one.views, values)
-                if -sum(weight * values[column] for column, weight in row.items()) > there + VIOLATED:
+            for goal, choices in split:
+                least = _taken(choices, one.views, values)
+                if -sum(weight * values[column] for column, weight in least.items()) > there + VIOLATED:
+                    row = _taken(goal, one.views, values)
                     for column in one.by:
                         row[column] = row.get(column, 0.0) + 1.0
                     yield row, 0.0
-
-
-def _is_split(choices: Sequence[Choice], values: Sequence[float]) -> bool:
-    used = [options for options, column in choices if values[column] > VIOLATED]
-    return len(used) > 1 or any(len(options) > 1 for options in used)
 
 
 def _taken(choices: Sequence[Choice], views: Set[int], values: Sequence[float]) -> Row:
