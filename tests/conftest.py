@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 from keyplan.engines import BUILTIN, lease
 from keyplan.store.reading import spans
 from tests.engines.harness import Harness, harness_for
+from tests.strategies.designs import Designs
 
 ROOT = Path(__file__).parent
 
@@ -178,6 +179,12 @@ def lend(request: pytest.FixtureRequest, harness: Harness) -> Iterator[Lend]:
     if request.session.testsfailed == failed:
         for what, url in lent:
             harness.give_back(what, url)
+
+
+@pytest.fixture
+def designs() -> Designs:
+    """Designs of the models that this test draws."""
+    return Designs()
 
 
 @pytest.fixture

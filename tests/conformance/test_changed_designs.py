@@ -23,6 +23,7 @@ from keyplan.plan.design import Design
 from keyplan.store.bulk import apply as applying
 from tests.conformance.test_generated import PHASES, difference, kept_sums, plan_of, statistics
 from tests.engines.harness import Harness
+from tests.strategies.designs import Designs
 from tests.strategies.programs import Clock, Program, on_reference, play, programs
 
 EXAMPLES = int(os.environ.get("KEYPLAN_PROGRAMS", "300")) // 30
@@ -95,14 +96,14 @@ def test_what_is_cut_off_at_any_round_is_finished_by_the_next(harness: Harness) 
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
 @given(data=st.data())
-def test_a_design_changes_in_the_midst_of_a_program(harness: Harness, data: st.DataObject) -> None:
+def test_a_design_changes_in_the_midst_of_a_program(harness: Harness, designs: Designs, data: st.DataObject) -> None:
     """Every answer is that of the reference, whichever design it comes from."""
     program = data.draw(programs())
     model = replace(data.draw(statistics(program.model)), targets=harness.targets)
     other = replace(data.draw(statistics(program.model)), targets=harness.targets)
-    first = keyplan.design(model, harness.name, advise=False)
+    first = designs.of(model, harness.name)
     keeps = data.draw(st.booleans(), "keep")
-    second = keyplan.design(other, harness.name, keep=first if keeps else None, advise=False)
+    second = designs.of(other, harness.name, keep=first if keeps else None)
     dropped = {*first.unserved, *second.unserved}
     program = replace(program, operations=[one for one in program.operations if _name(one) not in dropped])
     when = data.draw(st.integers(0, len(program.operations)), "when")

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from math import ceil
 from typing import Any
 
 import pytest
@@ -26,10 +27,13 @@ from keyplan.plan.design import Design
 from keyplan.plan.steps import Owned
 from tests.engines.harness import Harness
 from tests.examples_data.compare import first_difference
+from tests.strategies.designs import Designs
 from tests.strategies.domains import chance
 from tests.strategies.programs import Clock, Program, behind_programs, on_reference, play, programs, state_programs
 
 EXAMPLES = int(os.environ.get("KEYPLAN_PROGRAMS", "300"))
+PARTS = ceil(EXAMPLES / 50)
+"""Of so many tests, each draws programs of its own: no process runs all of them while the others have nothing to do."""
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate, *((Phase.shrink,) if os.environ.get("KEYPLAN_SHRINK") else ()))
 """Shrinking takes minutes; a failing program is printed as it was found, and shrunk on request."""
@@ -58,22 +62,25 @@ def statistics(draw: st.DrawFn, model: Model) -> Model:
     return replace(model, entities=entities, patterns=patterns, writes=writes)
 
 
+@pytest.mark.parametrize("part", range(PARTS))
 @settings(
-    max_examples=EXAMPLES,
+    max_examples=ceil(EXAMPLES / PARTS),
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=PHASES,
 )
 @given(data=st.data())
-def test_engine_answers_as_the_reference(harness: Harness, data: st.DataObject) -> None:
+def test_engine_answers_as_the_reference(harness: Harness, designs: Designs, part: int, data: st.DataObject) -> None:
     special = state_programs() if chance(data.draw, 1) else behind_programs()
     program = data.draw(special if chance(data.draw, SPECIAL) else programs())
     targets = data.draw(st.sampled_from((harness.targets, harness.targets, *harness.other_targets)))
     model = replace(data.draw(statistics(program.model)), targets=targets)
-    run(program, model, harness.url())
+    # Advice takes a third of a design's time and changes nothing that is run: it is sought for every fourth program.
+    design = designs.of(model, harness.name, advise=len(program.operations) % 4 == 0)
+    run(program, model, harness.url(), design)
 
 
-def test_rows_tell_what_they_keep(harness: Harness) -> None:
+def test_rows_tell_what_they_keep(harness: Harness, designs: Designs) -> None:
     """Of many rows each, often asked and seldom written: rows keep what is computed of others, and answer for them."""
     counts = {"Owl": 1e6, "Cat": 200e6, "Bat": 200e6}
     told: list[bool] = []
@@ -89,10 +96,9 @@ def test_rows_tell_what_they_keep(harness: Harness) -> None:
             patterns={name: replace(one, traffic=Traffic(300.0)) for name, one in program.model.patterns.items()},
             writes={name: replace(one, traffic=Traffic(1.0)) for name, one in program.model.writes.items()},
         )
-        url = harness.url()
-        design = keyplan.design(model, keyplan.engine_of(url), advise=False)
+        design = designs.of(model, harness.name)
         told.append(any(isinstance(plan.node, Owned) for plan in design.plans.values()))
-        run(program, model, url, design)
+        run(program, model, harness.url(), design)
 
     check()
     assert sum(told) >= len(told) / 4
@@ -105,9 +111,7 @@ def run(program: Program, model: Model, url: str, design: Design | None = None) 
     does would tell them apart for the rest of the program.
     """
     clock = Clock()
-    # Advice takes a third of a design's time and changes nothing that is run: it is sought for every fourth program.
-    advise = len(program.operations) % 4 == 0
-    design = design or keyplan.design(model, keyplan.engine_of(url), advise=advise)
+    design = design or keyplan.design(model, keyplan.engine_of(url))
     keyplan.apply(model, url, design=design)
     with keyplan.open(model, url, clock=clock) as store:
         served = []

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-import keyplan
 from keyplan.plan.design import Design
 from keyplan.plan.steps import Fold, Windows
 from tests.conformance.test_generated import PHASES, run
 from tests.engines.harness import Harness
+from tests.strategies.designs import Designs
 from tests.strategies.programs import Program
 from tests.strategies.windows import windowed_programs
 
@@ -29,9 +29,9 @@ def windows_of(design: Design) -> dict[str, Windows]:
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
 @given(program=windowed_programs())
-def test_windows_answer_as_the_reference(harness: Harness, program: Program) -> None:
+def test_windows_answer_as_the_reference(harness: Harness, designs: Designs, program: Program) -> None:
     model = replace(program.model, targets=harness.targets)
-    design = keyplan.design(model, harness.name, advise=False)
+    design = designs.of(model, harness.name)
     USED.extend(windows_of(design))
     run(program, model, harness.url(), design)
 

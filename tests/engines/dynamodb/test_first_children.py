@@ -31,6 +31,7 @@ from tests.conformance.test_generated import PHASES, run, statistics
 from tests.engines.dynamodb.meter import Metered
 from tests.engines.dynamodb.server import Server
 from tests.engines.dynamodb.support import url_of
+from tests.strategies.designs import Designs
 from tests.strategies.families import families
 
 SHOP = """
@@ -459,11 +460,13 @@ def children_along(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
 @given(data=st.data())
-def test_first_children_are_those_of_the_reference(dynoxide: Server, children_along: None, data: st.DataObject) -> None:
+def test_first_children_are_those_of_the_reference(
+    dynoxide: Server, children_along: None, designs: Designs, data: st.DataObject
+) -> None:
     """Generated programs on designs in which children come along; every view is compared at the end."""
     program = data.draw(families())
     model = replace(data.draw(statistics(program.model)), targets={"dynamodb": {"billing": "on_demand"}})
-    design = keyplan.design(model, "dynamodb", advise=False)
+    design = designs.of(model, "dynamodb")
     along = [search for plan in design.plans.values() for search in searches(plan.node) if search.along]
     if along:
         first = [one for one in along if first_along(model, design.views[one.view], one.along) is not None]

@@ -20,6 +20,7 @@ from keyplan.errors import UnsupportedError
 from tests.conformance.test_generated import PHASES, difference, plan_of, run, statistics
 from tests.engines.harness import Harness
 from tests.engines.mongodb.packing import DESIGNS, packed_design
+from tests.strategies.designs import Designs
 from tests.strategies.programs import Clock, on_reference, play, programs
 
 EXAMPLES = max(10, int(os.environ.get("KEYPLAN_PROGRAMS", "300")) // 10)
@@ -94,12 +95,12 @@ CHOSEN: list[str] = []
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
 @given(data=st.data())
 def test_designs_with_packed_views_answer_as_the_reference(
-    mongodb: Harness, everything_packed: None, data: st.DataObject
+    mongodb: Harness, everything_packed: None, designs: Designs, data: st.DataObject
 ) -> None:
     for _ in range(3):  # few programs have anything to pack
         program = data.draw(programs())
         model = replace(data.draw(statistics(program.model)), targets=mongodb.targets)
-        design = keyplan.design(model, "mongodb")
+        design = designs.of(model, "mongodb", advise=True)
         packed = {name for name, view in design.views.items() if view.packed}
         if packed:
             break
@@ -107,4 +108,4 @@ def test_designs_with_packed_views_answer_as_the_reference(
         return
     homes = packed & {name for name, _ in design.homes.values()}
     CHOSEN.append("home" if homes else "copy")
-    run(program, model, mongodb.url())
+    run(program, model, mongodb.url(), design)

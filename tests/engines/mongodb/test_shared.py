@@ -30,6 +30,7 @@ from tests.engines.harness import Harness
 from tests.engines.mongodb.test_emit import compare_pipelines, described, run_script
 from tests.engines.mongodb.test_explain import Recorder, check
 from tests.engines.mongodb.test_packed_writers import at_once
+from tests.strategies.designs import Designs
 from tests.strategies.families import families
 
 FORUM = """
@@ -343,12 +344,12 @@ def some_share(request: pytest.FixtureRequest) -> Iterator[None]:
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
 @given(data=st.data())
 def test_shared_collections_answer_as_the_reference(
-    mongodb: Harness, children_beside: None, data: st.DataObject
+    mongodb: Harness, children_beside: None, designs: Designs, data: st.DataObject
 ) -> None:
     """Generated programs on designs in which children are beside their parents; every view is compared at the end."""
     program = data.draw(families())
     model = replace(data.draw(statistics(program.model)), targets=mongodb.targets)
-    design = keyplan.design(model, "mongodb", advise=False)
+    design = designs.of(model, "mongodb")
     if any(search.along for plan in design.plans.values() for search in searches(plan.node)):
         COUNTED.append(any(at for _, at in design.homes.values()))
         run(program, model, mongodb.url(), design)

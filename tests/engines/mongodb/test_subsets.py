@@ -23,6 +23,7 @@ from tests import discussion
 from tests.conformance.pair import designed, opened, parsed
 from tests.conformance.test_generated import PHASES, run, statistics
 from tests.engines.harness import Harness
+from tests.strategies.designs import Designs
 from tests.strategies.programs import programs
 
 
@@ -162,13 +163,13 @@ def with_first_children(model: Model, limit: int) -> Model:
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
 @given(data=st.data())
 def test_first_children_answer_as_the_reference(
-    mongodb: Harness, first_children_embedded: None, data: st.DataObject
+    mongodb: Harness, first_children_embedded: None, designs: Designs, data: st.DataObject
 ) -> None:
     """Generated programs on designs that keep a subset wherever one can be; every view is compared at the end."""
     program = data.draw(programs())
     more = with_first_children(data.draw(statistics(program.model)), data.draw(st.integers(1, 2)))
     model = replace(more, targets=mongodb.targets)
-    design = keyplan.design(model, "mongodb", advise=False)
+    design = designs.of(model, "mongodb")
     if design.refills:
         COUNTED.append(len(design.refills))
         run(program, model, mongodb.url(), design)

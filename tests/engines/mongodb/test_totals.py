@@ -29,6 +29,7 @@ from tests.conformance.pair import Clock
 from tests.conformance.test_generated import PHASES, run
 from tests.engines.harness import Harness
 from tests.engines.mongodb.packing import documents, hours_of
+from tests.strategies.designs import Designs
 from tests.strategies.domains import START
 from tests.strategies.programs import Call, Program
 from tests.strategies.windows import windowed_programs
@@ -63,9 +64,11 @@ def totals_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
 @given(program=windowed_programs(of_meters=True))
-def test_totals_answer_as_the_reference(mongodb: Harness, totals_for_nothing: None, program: Program) -> None:
+def test_totals_answer_as_the_reference(
+    mongodb: Harness, totals_for_nothing: None, designs: Designs, program: Program
+) -> None:
     model = replace(program.model, targets=mongodb.targets)
-    design = keyplan.design(model, "mongodb", advise=False)
+    design = designs.of(model, "mongodb")
     if any(view.kind == "totals" for view in design.views.values()):
         CHOSEN.append(model.name)
         run(program, model, mongodb.url(), design)
