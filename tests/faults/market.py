@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -95,14 +96,20 @@ USERS, PRODUCTS, STOCK = 5, 3, 60
 KINDS = ["place", "checkout", "change", "change", "give", "drop", "hit", "take", "email", "rename", "label"]
 
 
+@cache
 def model() -> Model:
     return keyplan.parse_model(MODEL)
+
+
+@cache
+def designed(engine: str) -> Design:
+    return keyplan.design(model(), engine)
 
 
 def prepare(url: str, design: Design | None = None) -> Model:
     """Applies the design, or another one, and puts the users and products there."""
     made = model()
-    keyplan.apply(made, url, design=design)
+    keyplan.apply(made, url, design=design or designed(keyplan.engine_of(url)))
     with keyplan.open(made, url) as store:
         fill(store)
     return made

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
 import keyplan
 from keyplan.design.needs.computed import computed_behind
+from keyplan.model.model import Model
+from keyplan.plan.design import Design
 from tests.engines.harness import Harness
 from tests.faults import chat
 from tests.faults.interleaved import interleave
@@ -19,10 +22,16 @@ KNOWN = (34,)
 """Orders in which something was wrong once: a talk was deleted while its last message went elsewhere."""
 
 
-def opened(harness: Harness) -> keyplan.Store:
+@cache
+def made(harness: Harness) -> tuple[Model, Design]:
     model = replace(chat.model(), targets=harness.targets)
+    return model, keyplan.design(model, harness.name)
+
+
+def opened(harness: Harness) -> keyplan.Store:
+    model, design = made(harness)
     url = harness.url()
-    keyplan.apply(model, url)
+    keyplan.apply(model, url, design=design)
     store = keyplan.open(model, url)
     assert any(computed_behind(model, view) for view in store.design.views.values())
     store.load(chat.rows())

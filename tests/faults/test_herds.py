@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import random
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
 
 import keyplan
 from keyplan.model.load import parse_model
+from keyplan.model.model import Model
+from keyplan.plan.design import Design
 from keyplan.reference import Database
 from keyplan.store.store import Store
 from tests.conformance.pair import Clock, Pair
@@ -37,14 +40,20 @@ def rows_of(store: Store, herd: herds.Herd) -> list[tuple[str, dict[str, Any]]]:
     return list(found.values())
 
 
+@cache
+def made(harness: Harness, seed: int) -> tuple[Model, Design]:
+    model = replace(parse_model(herds.model_text(seed)), targets=harness.targets)
+    return model, keyplan.design(model, harness.name)
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kills", [0.0, 0.01])
 def test_every_view_and_answer_ends_true(quick_harness: Harness, kills: float) -> None:
     for seed in range(HERDS):
-        model = replace(parse_model(herds.model_text(seed)), targets=quick_harness.targets)
+        model, design = made(quick_harness, seed)
         herd = herds.Herd(model)
         url = quick_harness.url()
-        keyplan.apply(model, url)
+        keyplan.apply(model, url, design=design)
         clock = Clock()
         with keyplan.open(model, url, clock=clock) as store:
             store.load(herd.rows(seed))

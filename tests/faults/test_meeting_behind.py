@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -17,6 +18,7 @@ import keyplan
 from keyplan.design.needs.computed import computed_behind
 from keyplan.errors import ConflictError
 from keyplan.model.model import Model
+from keyplan.plan.design import Design
 from keyplan.store.store import Store
 from tests.engines.harness import Harness
 
@@ -97,10 +99,12 @@ MEETINGS: list[tuple[Call, Call]] = [
 LEAN = (0, 3)
 
 
-def model_for(number: int, harness: Harness) -> Model:
-    """In some cases no entry that copies holds how many kids there are, since that would be tested along."""
-    text = "".join(line for line in MODEL.splitlines(True) if number not in LEAN or "staff: {" not in line)
-    return replace(keyplan.parse_model(text), targets=harness.targets)
+@cache
+def made(harness: Harness, lean: bool) -> tuple[Model, Design]:
+    """In `lean` cases no entry that copies holds how many kids there are, since that would be tested along."""
+    text = "".join(line for line in MODEL.splitlines(True) if not lean or "staff: {" not in line)
+    model = replace(keyplan.parse_model(text), targets=harness.targets)
+    return model, keyplan.design(model, harness.name)
 
 
 def reset(store: Store) -> None:
@@ -114,9 +118,9 @@ def reset(store: Store) -> None:
 @pytest.mark.parametrize("number", range(len(MEETINGS)))
 def test_every_view_is_true(quick_harness: Harness, number: int) -> None:
     (name, arguments), (other_name, other_arguments) = MEETINGS[number]
-    model = model_for(number, quick_harness)
+    model, design = made(quick_harness, number in LEAN)
     url = quick_harness.url()
-    keyplan.apply(model, url)
+    keyplan.apply(model, url, design=design)
     with keyplan.open(model, url) as one, keyplan.open(model, url) as other:
         assert any(computed_behind(model, view) for view in one.design.views.values())
         send = one._port.send

@@ -7,7 +7,7 @@ import random
 import pytest
 
 import keyplan
-from tests.conformance.test_open_and_empty import NOON, models, why_not_opened
+from tests.conformance.test_open_and_empty import NOON, design_of, models, why_not_opened
 from tests.engines.harness import Harness
 from tests.faults.test_meeting_applies import ORDERS, Applying
 
@@ -27,9 +27,9 @@ def test_one_design_is_there_in_the_end_and_takes_rows(harness: Harness) -> None
     for seed in range(ORDERS * 2):
         source = random.Random(seed)
         url = harness.url()
-        keyplan.apply(before, url)
+        keyplan.apply(before, url, design=design_of(before, url))
         chosen = [changes[way][1] for way in source.sample(WAYS, 2)]
-        designs = [keyplan.design(model, harness.name, advise=False) for model in chosen]
+        designs = [design_of(model, url) for model in chosen]
         appliers = [Applying(chosen[0], designs[0], url)]
         for _ in range(source.randrange(25)):
             if not appliers[0].ended:
@@ -45,4 +45,4 @@ def test_one_design_is_there_in_the_end_and_takes_rows(harness: Harness) -> None
             store.make(sid=1, game=0, at=NOON, points=1, **more)
             assert store.score(sid=1) == {"sid": 1, "game": 0, "at": NOON, "points": 1, **more}, seed
             assert store.verify().ok, seed
-        assert keyplan.apply(model, url) == [], seed
+        assert keyplan.apply(model, url, design=design_of(model, url)) == [], seed
