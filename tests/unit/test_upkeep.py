@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 import keyplan
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.model.load import parse_model
 from keyplan.plan.lockfile import lock_text, read_lock
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
+from tests.examples_data.designs import EXAMPLES, designed, example
 
 MODEL = """
 keyplan: 1
@@ -47,10 +44,9 @@ def test_keys_that_we_compose_writes_and_rows_may_not() -> None:
 
 
 @pytest.mark.parametrize("engine", BUILTIN)
-@pytest.mark.parametrize("example", sorted(path.stem for path in EXAMPLES.glob("*.yaml")))
-def test_a_design_that_was_recorded_has_the_same(engine: str, example: str) -> None:
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_design_that_was_recorded_has_the_same(engine: str, name: str) -> None:
     """Whoever applies a design has made it, and whoever opens it has read it."""
-    model = keyplan.load_model(f"{EXAMPLES}/{example}.yaml")
-    made = keyplan.design(model, engine, advise=False)
+    model, made = example(name), designed(name, engine)
     read = read_lock(lock_text(model, made), model)
     assert get_engine(engine).upkeep(model, made) == get_engine(engine).upkeep(model, read)

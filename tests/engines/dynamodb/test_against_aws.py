@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,13 +12,12 @@ from keyplan.engines.dynamodb.cost import cost_model
 from keyplan.engines.dynamodb.limits import LIMITS
 from keyplan.engines.dynamodb.operations import Request
 from keyplan.engines.work import TouchWork, ViewFacts, Work
-from keyplan.model.load import load_model, parse_model
+from keyplan.model.load import parse_model
 from keyplan.model.model import Model
 from keyplan.plan.view import View
 from tests.engines.dynamodb.server import Server
 from tests.engines.dynamodb.support import BY_STATUS, little_model, url_of
-
-EXAMPLES = Path(__file__).parents[3] / "examples"
+from tests.examples_data.designs import EXAMPLES, designed, example
 
 
 def facts(rows: float = 1e6, size: float = 200.0) -> ViewFacts:
@@ -105,11 +103,10 @@ def unique(model: Model, view: View) -> bool:
     return {*model.entities[view.entity].key} <= {part.path for part in view.parts}
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.yaml")))
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_every_key_of_the_table_tells_rows_apart(name: str) -> None:
     """Two of AWS's sample schemas have keys that different rows share, so that one overwrites the other."""
-    model = load_model(EXAMPLES / f"{name}.yaml")
-    design = keyplan.design(model, "dynamodb")
+    model, design = example(name), designed(name, "dynamodb")
     for view in design.views.values():
         if not view.unique and not view.measures:
             assert unique(model, view), f"{view.name}: {view.parts}"
@@ -117,7 +114,7 @@ def test_every_key_of_the_table_tells_rows_apart(name: str) -> None:
 
 def test_equal_scores_stand_side_by_side(dynoxide: Server) -> None:
     """AWS's leaderboard is keyed (game_id, score): the second player with the same score replaces the first."""
-    model = on_demand(load_model(EXAMPLES / "leaderboard.yaml"))
+    model = on_demand(example("leaderboard"))
     url = url_of(dynoxide.url)
     keyplan.apply(model, url)
     with keyplan.open(model, url) as store:

@@ -22,13 +22,14 @@ from keyplan.engines.dynamodb.emit_terraform import Block
 from keyplan.engines.dynamodb.layout import layout
 from keyplan.engines.dynamodb.transport import Transport
 from keyplan.errors import UnsupportedError
-from keyplan.model.load import load_model, parse_model
+from keyplan.model.load import parse_model
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
 from tests.engines.dynamodb.conftest import access_to
 from tests.engines.dynamodb.server import Server
 from tests.engines.dynamodb.support import ALL as VIEWS
 from tests.engines.dynamodb.support import design_of, little_model, rooms
+from tests.examples_data import designs as examples
 
 EXAMPLES = ("shop", "hotel", "sessions", "sensors", "flash_sale")
 BILLINGS = ("on_demand", "provisioned")
@@ -48,12 +49,14 @@ def model_of(name: str) -> Model:
         return little_model()
     if name == "rooms":
         return rooms()  # with local indexes
-    return parse_model(TINY) if name == "tiny" else load_model(f"examples/{name}.yaml")
+    return parse_model(TINY) if name == "tiny" else examples.example(name)
 
 
 @cache
 def design_for(name: str) -> Design:
-    return design_of(model_of(name), VIEWS) if name == "little" else keyplan.design(model_of(name), "dynamodb")
+    if name == "little":
+        return design_of(model_of(name), VIEWS)
+    return examples.designed(name, "dynamodb") if name in EXAMPLES else keyplan.design(model_of(name), "dynamodb")
 
 
 def designed(name: str, billing: str) -> tuple[Model, Design]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 import keyplan
 from keyplan.design.report.explain import explain
 from keyplan.engines.dynamodb import ENGINE
 from keyplan.engines.dynamodb.limits import LIMITS, PRICES
-from keyplan.model.load import load_model, parse_model
+from keyplan.model.load import parse_model
 from keyplan.plan.design import Design
-
-EXAMPLES = Path(__file__).parents[3] / "examples"
+from tests.examples_data.designs import designed
 
 ORDERS = """
 keyplan: 1
@@ -79,7 +76,7 @@ def test_the_scan_is_explained() -> None:
 
 @pytest.mark.parametrize("name", ["shop", "online_shop"])
 def test_the_shops_scan_nothing(name: str) -> None:
-    design = keyplan.design(load_model(EXAMPLES / f"{name}.yaml"), "dynamodb")
+    design = designed(name, "dynamodb")
     steps = [step for plan in (*design.plans.values(), *design.writes.values()) for step in plan.steps]
     assert not [step for step in steps if step["op"] == "scan"]
     assert not [one for one in design.findings if "it reads every" in one.message]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from statistics import mean
 
 import pytest
 
 from keyplan.data import Dataset
-from keyplan.design import design
 from keyplan.design.candidates.facts import Facts
 from keyplan.design.statistics.derived import Statistics
 from keyplan.engines import get_engine
@@ -19,21 +17,20 @@ from keyplan.engines.dynamodb.layout import PK, SK, layout
 from keyplan.engines.dynamodb.sizes import key_bytes
 from keyplan.engines.dynamodb.sizes import value_bytes as average_value_bytes
 from keyplan.engines.dynamodb.values import attribute_encoder, item_bytes, value_bytes
-from keyplan.model.load import load_model, parse_model
-from keyplan.model.model import Model
+from keyplan.model.load import parse_model
+from tests.examples_data.designs import EXAMPLES, designed, example
 
-EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
 ROWS = 60
 FEW = 40
 """Places with fewer items say little of the average."""
 
 
-def told_and_stored(model: Model) -> Iterator[tuple[str, float, float, int]]:
+def told_and_stored(of: str) -> Iterator[tuple[str, float, float, int]]:
     """Per view of the cheapest design: its name, told and stored bytes of an entry, and the entries that these are of.
 
     Items have the keys of their index entries with them, and so has what an index projects, if that is all.
     """
-    found = design(model, get_engine("dynamodb"), advise=False)
+    model, found = example(of), designed(of, "dynamodb")
     facts = Facts(model, Statistics(model), get_engine("dynamodb").costs(model))
     places = layout(model, found)
     samples = sample.sample_items(model, places)
@@ -61,12 +58,12 @@ def told_and_stored(model: Model) -> Iterator[tuple[str, float, float, int]]:
             yield name, told, mean(map(item_bytes, entries)), len(entries)
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_items_take_what_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_items_take_what_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each view within a sixth or, of small rows, the length of a tag, and all of a design within a twentieth."""
     monkeypatch.setattr(sample, "ROOTS", ROWS)
     monkeypatch.setattr(sample, "CHILDREN", ROWS)
-    places = list(told_and_stored(load_model(path)))
+    places = list(told_and_stored(name))
     assert places
     off = {name: (told, stored) for name, told, stored, many in places if many >= FEW}
     assert all(told == pytest.approx(stored, rel=1 / 6, abs=20) for told, stored in off.values()), off

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -28,11 +27,11 @@ from keyplan.plan.design import Design
 from keyplan.reference import Database
 from tests.conftest import started
 from tests.engines.harness import Harness
+from tests.examples_data import designs as examples
 from tests.examples_data.calls import Caller
 from tests.examples_data.rows import Clock, rows
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
-NAMES = sorted(path.stem for path in EXAMPLES.glob("*.yaml"))
+NAMES = examples.EXAMPLES
 
 STATEMENT = re.compile(
     r"^db\.createCollection\((.*?)\);\n|^db\.getCollection\((\"[^\"]*\")\)\.createIndex\((.*?)\);\n",
@@ -43,8 +42,7 @@ CALLS = {"ISODate": "$date", "NumberDecimal": "$numberDecimal", "NumberLong": "$
 
 @cache
 def example(name: str) -> tuple[Model, Design]:
-    model = keyplan.load_model(EXAMPLES / f"{name}.yaml")
-    return model, keyplan.design(model, "mongodb")
+    return examples.example(name), examples.designed(name, "mongodb")
 
 
 @pytest.fixture(scope="module")

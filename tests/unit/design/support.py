@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from keyplan.design import design
-from keyplan.engines import BUILTIN, get_engine
-from keyplan.model.load import load_model, parse_model
+from keyplan.engines import BUILTIN
+from keyplan.model.load import parse_model
 from keyplan.model.model import Model
-from keyplan.plan.design import Design
+from tests.examples_data.designs import EXAMPLES, designed, example
+
+__all__ = ["EXAMPLES", "NOTES", "PLACES", "ROOT", "SOME_PLACES", "TOPIC", "designed", "example", "notes"]
 
 ROOT = Path(__file__).parents[3]
-EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.yaml"))
 PLACES = [(example, engine) for engine in BUILTIN for example in EXAMPLES]
 """Every example on every engine."""
 SOME_PLACES = [place if place[1] == "sqlite" else pytest.param(*place, marks=pytest.mark.thorough) for place in PLACES]
@@ -53,13 +52,3 @@ def notes(*, topics: bool = False, change: tuple[str, str] = ("", "")) -> Model:
     text = NOTES.replace("writes:\n", f"{TOPIC}writes:\n") if topics else NOTES
     assert change[0] in text
     return parse_model(text.replace(*change) if change[0] else text, file="notes.yaml")
-
-
-@cache
-def example(name: str) -> Model:
-    return load_model(ROOT / "examples" / f"{name}.yaml")
-
-
-@cache
-def designed(name: str, engine: str) -> Design:
-    return design(example(name), get_engine(engine))

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from keyplan.design import design
 from keyplan.emit.python import _camel as write_title
 from keyplan.emit.python import write
 from keyplan.engines import get_engine
@@ -20,6 +19,7 @@ from keyplan.model.load import load_model
 from keyplan.plan.design import Design, Objective
 from keyplan.store.core import Core
 from keyplan.store.store import AsyncStore, Store
+from tests.examples_data.designs import designed, example
 
 SOURCE = Path(__file__).parents[3] / "src"
 NO_PORT: Any = SimpleNamespace(send=None)
@@ -174,11 +174,11 @@ def parameters(signature: inspect.Signature) -> dict[str, bool]:
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
 def test_the_types_have_the_signatures_of_the_store(folder: Path, file: Path) -> None:
-    model = load_model(file)
+    model = example(file.stem)
     forms: dict[str, list[Any]] = {}
     types = imported(folder / f"{file.stem}_types.py", forms)
     name = write_title(model.name)
-    core = Core(model, design(model, get_engine("sqlite")), get_engine("sqlite"))
+    core = Core(model, designed(file.stem, "sqlite"), get_engine("sqlite"))
     for store, protocol in ((Store(core, NO_PORT), types[name]), (AsyncStore(core, NO_PORT), types[f"Async{name}"])):
         is_async = isinstance(store, AsyncStore)
         for call in model.calls:
