@@ -118,7 +118,7 @@ def _name(operation: Any) -> str:
 def run(program: Program, designs: list[tuple[Model, Design]], url: str, when: int, cuts: list[int]) -> None:
     clock = Clock()
     keyplan.apply(*designs[0][:1], url, design=designs[0][1])
-    store: Any = keyplan.open(*designs[0][:1], url, clock=clock)
+    store: Any = keyplan.open(*designs[0][:1], url, clock=clock, new_id=clock.new_id)
     calls = 0
 
     def call(name: str, arguments: Mapping[str, Any], cursor: Any) -> Any:
@@ -146,7 +146,7 @@ def run(program: Program, designs: list[tuple[Model, Design]], url: str, when: i
             apply_in_pieces(model, design, url, cuts)
         except DesignMismatchError:
             model, design = designs[0]  # rows are not moved: all is as it was
-        return keyplan.open(model, url, design=design, clock=clock)
+        return keyplan.open(model, url, design=design, clock=clock, new_id=clock.new_id)
 
     try:
         expected = on_reference(program)

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import cycle
 from math import ceil
 from typing import Any
 
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 
 import keyplan
 from keyplan.design.needs.computed import computed_of
-from keyplan.errors import RangeError, UnsupportedError
+from keyplan.errors import ArgumentError, RangeError, UnsupportedError
 from keyplan.model.model import Model
 from keyplan.model.pattern import Traffic
 from keyplan.plan.design import Design
@@ -40,6 +41,13 @@ PHASES = (Phase.explicit, Phase.reuse, Phase.generate, *((Phase.shrink,) if os.e
 
 ROWS = (30.0, 30_000.0, 30_000_000.0)
 RATES = (0.01, 1.0, 300.0)
+FRESHNESS: tuple[dict[str, Any], ...] = (
+    *({"consistency": "eventual"}, {"consistency": "strong"}, {"consistency": "session"}),
+    *({"consistency": "strong"}, {"consistency": "eventual", "stale_ms": 60_000}),
+    {"consistency": "session", "stale_ms": 3_600_000},
+)
+LEVELS = (None, "eventual", None, "strong", None, "session")
+"""What one call after another asks for."""
 SPECIAL = 2
 """Of so many programs and one, one is about the states of rows, of which designs seldom keep sparse views otherwise, or
 about what is computed behind references."""
@@ -47,14 +55,14 @@ about what is computed behind references."""
 
 @st.composite
 def statistics(draw: st.DrawFn, model: Model) -> Model:
-    """The model with drawn counts, rates and consistencies."""
+    """The model with drawn counts, rates and consistencies; in some patterns the answer may be old, too."""
     entities = {name: replace(one, count=draw(st.sampled_from(ROWS))) for name, one in model.entities.items()}
     patterns = {
         name: replace(
             one,
             traffic=Traffic(draw(st.sampled_from(RATES))),
             rows=None,
-            consistency=draw(st.sampled_from(["eventual", "strong"])),
+            **draw(st.sampled_from(FRESHNESS)),
         )
         for name, one in model.patterns.items()
     }
@@ -113,7 +121,7 @@ def run(program: Program, model: Model, url: str, design: Design | None = None) 
     clock = Clock()
     design = design or keyplan.design(model, keyplan.engine_of(url))
     keyplan.apply(model, url, design=design)
-    with keyplan.open(model, url, clock=clock) as store:
+    with keyplan.open(model, url, clock=clock, new_id=clock.new_id) as store:
         served = []
         for operation in program.operations:
             if is_unserved(store, getattr(operation, "name", "")):
@@ -123,10 +131,14 @@ def run(program: Program, model: Model, url: str, design: Design | None = None) 
                 served.append(operation)
         program = replace(program, operations=served)
 
+        levels = cycle(LEVELS)
+
         def call(name: str, arguments: Mapping[str, Any], cursor: Any) -> Any:
             more = {} if cursor is None else {"cursor": cursor}
             try:
                 with kept_sums(store):
+                    if name in model.patterns:
+                        return at_level(store, name, next(levels), {**arguments, **more})
                     return getattr(store, name)(**arguments, **more)
             except UnsupportedError as error:
                 if "ask for less at once" not in str(error):
@@ -144,6 +156,22 @@ def run(program: Program, model: Model, url: str, design: Design | None = None) 
             assert differs is None, f"{operation}: {differs}\nplan: {plan_of(store, operation)}"
         checked = store.verify()
         assert checked.ok, checked.problems
+
+
+def at_level(store: Any, name: str, level: str | None, arguments: Mapping[str, Any]) -> Any:
+    """The answer of a pattern whose call asks for a consistency: whatever it is, nothing is under way here, so that all
+    see the same. A plan for less than that has to refuse it, and one for as much or more may not."""
+    if level is None:
+        return getattr(store, name)(**arguments)
+    order = ("eventual", "session", "strong")
+    try:
+        return getattr(store, name)(consistency=level, **arguments)
+    except ArgumentError as error:
+        if "its plan reads with" not in str(error) or order.index(level) <= order.index(
+            store.model.patterns[name].consistency
+        ):
+            raise
+        return getattr(store, name)(**arguments)
 
 
 def is_unserved(store: Any, name: str) -> bool:

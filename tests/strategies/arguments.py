@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from keyplan.errors import ArgumentError
 from keyplan.model.entity import Entity, Field
 from keyplan.model.model import Model
-from keyplan.model.new_row import row_from_arguments
-from keyplan.model.pattern import Condition, Param
+from keyplan.model.new_row import NewId, NewRow, row_from_arguments
+from keyplan.model.pattern import Condition, Param, Path
 from keyplan.model.types import Type
 from keyplan.model.write import Children, Write
 from keyplan.reference.database import Clock, Database
@@ -27,8 +27,8 @@ class Scene(Database):
     A reference to a row that was deleted, or that had expired before it came, is where copies go wrong.
     """
 
-    def __init__(self, model: Model, clock: Clock, *, passing: bool = False) -> None:
-        super().__init__(model, clock)
+    def __init__(self, model: Model, clock: Clock, new_id: NewId, *, passing: bool = False) -> None:
+        super().__init__(model, clock, new_id)
         self.passing = passing
         """Whether rows that had expired before they came are pointed at and copied from, too."""
         self.seen: dict[str, dict[Key, None]] = {name: {} for name in model.entities}
@@ -55,17 +55,20 @@ class Scene(Database):
     def expect(self, write: Write, arguments: Mapping[str, Any]) -> None:
         """Remembers a row that is about to come, so that what else is written in the same call can point at it."""
         with suppress(ArgumentError):
-            new = row_from_arguments(
-                self.model, "scene", write.entity, arguments, now=self.clock(), children=write.children
-            )
+            new = self._new(write.entity, arguments, write.children)
             self.seen[write.entity][new.key(self.model.entities[write.entity])] = None
 
     def _note(self, entity: str, arguments: Mapping[str, Any], children: Children) -> None:
         """Remembers a row that may have expired before it came, and so never was among the rows."""
         if not self.passing:
             return
-        new = row_from_arguments(self.model, "scene", entity, arguments, now=self.clock(), children=children)
+        new = self._new(entity, arguments, children)
         self.seen[entity][new.key(self.model.entities[entity])] = None
+
+    def _new(self, entity: str, arguments: Mapping[str, Any], children: Children) -> NewRow:
+        return row_from_arguments(
+            self.model, "scene", entity, arguments, now=self.clock(), children=children, new_id=self.new_id
+        )
 
     def _begin(self) -> datetime:
         for name in self.model.entities:
@@ -95,7 +98,7 @@ def call_arguments(draw: st.DrawFn, database: Scene, name: str) -> dict[str, Any
 
 def _write_arguments(draw: st.DrawFn, database: Scene, write: Write) -> dict[str, Any]:
     if write.kind in ("create", "upsert"):
-        found = draw(row_arguments(database, write.entity, children=write.children))
+        found = draw(row_arguments(database, write.entity, children=write.children, keyed=not chance(draw, 3)))
         found = found if write.kind == "create" else keep_promises(database, write.entity, found)
         database.expect(write, found)
         return found
@@ -121,6 +124,9 @@ def _arguments(
 ) -> dict[str, Any]:
     """Arguments that fit one row, with a stranger among them now and then."""
     rows = list(database.rows[entity].values())
+    paths = [condition.path for condition in conditions if condition.operands]
+    if not all(path.column in database.model.entities[entity].key for path in paths) and not chance(draw, 3):
+        rows = [row for row in rows if all(_there(database, entity, row, path) for path in paths)] or rows
     row = draw(st.sampled_from(rows)) if rows else None
     found: dict[str, Any] = {}
     for condition in conditions:
@@ -148,9 +154,7 @@ def _lonely(found: Mapping[str, Any], name: str) -> bool:
 
 def _operand(draw: st.DrawFn, database: Scene, entity: str, row: Row | None, condition: Condition) -> Any:
     type = database.model.column(entity, condition.path).type
-    there: list[Any] = []
-    if row is not None:
-        there = [value for value in database.tables.values(entity, row, condition.path) if value is not None]
+    there = _there(database, entity, row, condition.path) if row is not None else []
     if condition.op == "search":
         return _words(draw, database, entity, row, condition)
     if condition.op == "contains":
@@ -169,6 +173,11 @@ def _operand(draw: st.DrawFn, database: Scene, entity: str, row: Row | None, con
     if condition.op == "begins_with":
         return value[: draw(st.integers(0, 2))]
     return value
+
+
+def _there(database: Scene, entity: str, row: Row, path: Path) -> list[Any]:
+    """What a row has at the end of a path."""
+    return [value for value in database.tables.values(entity, row, path) if value is not None]
 
 
 def _words(draw: st.DrawFn, database: Scene, entity: str, row: Row | None, condition: Condition) -> str:
@@ -198,12 +207,15 @@ def row_arguments(
     entity: str,
     children: Mapping[str, Mapping[str, Any]] | None = None,
     without: str | None = None,
+    keyed: bool = True,
 ) -> dict[str, Any]:
-    """The fields of a row to be created; keys are always given, so that engines can be compared."""
+    """The fields of a row to be created; unless `keyed`, keys that can be made are left to be made."""
     about = database.model.entities[entity]
     found: dict[str, Any] = {}
     for item in about.fields.values():
         if item.computed is not None or item.name == without:
+            continue
+        if not keyed and _is_made(about, item):
             continue
         if not _in_key(about, item) and _may_be_left_out(item):
             copied = database.passing and item.source is not None
@@ -221,7 +233,7 @@ def row_arguments(
         role = about.roles[name]
         most = 1 if role.most == 1 else 2
         found[name] = [
-            draw(row_arguments(database, role.entity, children=inner, without=role.field))
+            draw(row_arguments(database, role.entity, children=inner, without=role.field, keyed=keyed))
             for _ in range(draw(st.integers(0, most)))
         ]
     return found
@@ -233,15 +245,25 @@ def keep_promises(database: Scene, entity: str, arguments: dict[str, Any]) -> di
     frozen = [item.name for item in about.fields.values() if item.immutable]
     if not frozen:
         return arguments
-    new = row_from_arguments(database.model, "promise", entity, arguments, now=database.clock())
+    new = row_from_arguments(database.model, "promise", entity, arguments, now=database.clock(), new_id=database.new_id)
     old = database.rows[entity].get(new.key(about))
     if old is None:
         return arguments
-    return {**arguments, **{name: old[name] for name in frozen}}
+    kept: dict[str, tuple[Any, ...]] = dict.fromkeys(frozen, ())
+    for column in about.columns.values():
+        if column.field in kept and not column.hidden:
+            kept[column.field] += (old[column.name],)
+    for name, parts in kept.items():
+        arguments = {**arguments, name: None if None in parts else parts[0] if len(parts) == 1 else parts}
+    return arguments
 
 
 def _in_key(entity: Entity, item: Field) -> bool:
     return any(entity.columns[column].field == item.name for column in entity.key)
+
+
+def _is_made(entity: Entity, item: Field) -> bool:
+    return item.type is not None and item.type.kind in ("uuid", "ulid") and item.name in entity.key
 
 
 def _may_be_left_out(item: Field) -> bool:

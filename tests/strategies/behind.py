@@ -19,9 +19,9 @@ COMPUTED = ("count({role})", "sum({role}.v)", "max({role}.v)", "min({role}.v)", 
 
 
 @st.composite
-def behind_models(draw: st.DrawFn, owned: bool = False) -> str:
+def behind_models(draw: st.DrawFn, owned: bool = False, wide: bool = True) -> str:
     """The text of a model of rows that refer to others, for which something is computed; `owned`: just that is asked
-    for."""
+    for; `wide`: some writes are of all rows that something behind them is true of."""
     optional = draw(st.sampled_from(["", ", optional 50%", ", max 50"]))
     cat: dict[str, Any] = {
         "count": "30M",
@@ -36,6 +36,8 @@ def behind_models(draw: st.DrawFn, owned: bool = False) -> str:
     bat |= {"v": f"int{draw(st.sampled_from(['', ', optional 50%']))}", "at": "timestamp, optional 80%"}
     owl = {"o": draw(st.sampled_from(["int, key", "int, key", "uuid, key"])), "name": "string(4)"}
     owl["boss"] = "Owl, as staff, optional 50%"
+    if chance(draw, 2):
+        owl["pet"] = "Cat, as fans, optional 70%"  # a cat of somebody: round and round it goes
     bounded = [role for role, sketch in (("bats", bat), ("cats", cat["fields"])) if "max 50" in sketch["owl"]]
     for name in ("n", "m")[: draw(st.integers(1, 2))]:
         # Of the cats themselves as well: then those that copy a value are what it is computed of.
@@ -47,7 +49,7 @@ def behind_models(draw: st.DrawFn, owned: bool = False) -> str:
         "keyplan": 1,
         "name": "behind",
         "entities": {"Owl": {"count": "3M", "fields": owl}, "Cat": cat, "Bat": {"count": "30M", "fields": bat}},
-        "writes": _writes(draw, cat.get("key", ["k"])),
+        "writes": _writes(draw, cat.get("key", ["k"]), columns, "pet" in owl, wide),
     }
     along = [role for role in bounded if any(f"({role}" in owl[name] for name in columns)]
     shown = chance(draw, 1)
@@ -127,7 +129,7 @@ def _pattern(draw: st.DrawFn, columns: list[str]) -> dict[str, Any]:
     return found
 
 
-def _writes(draw: st.DrawFn, key: list[str]) -> dict[str, Any]:
+def _writes(draw: st.DrawFn, key: list[str], columns: list[str], circle: bool, wide: bool) -> dict[str, Any]:
     by_key = " and ".join(f"{column} = :{column}" for column in key)
     choices: dict[str, dict[str, Any]] = {
         "put_cat": {"upsert": "Cat"},
@@ -146,6 +148,47 @@ def _writes(draw: st.DrawFn, key: list[str]) -> dict[str, Any]:
     }
     if "owl" not in key:
         choices["give_cat"] = {"update": "Cat", "set": ["owl"], "where": by_key}
+    if circle:
+        choices["pet_owl"] = {"update": "Owl", "set": ["pet"], "where": "o = :o"}
+    choices |= {f"many{number}": _wide(draw, columns, circle) for number in range(4 if wide else 0)}
     taken = draw(st.lists(st.sampled_from(list(choices)), min_size=3, max_size=6, unique=True))
     made = {"make_cat": {"create": "Cat"}, "make_owl": {"create": "Owl"}, "make_bat": {"create": "Bat"}}
     return {**made, **{name: choices[name] for name in taken}}
+
+
+def _wide(draw: st.DrawFn, columns: list[str], circle: bool) -> dict[str, Any]:
+    """A write of all rows that something behind them, or what is computed of others, is true of. Often it changes just
+    that: for the rows that it comes to later, too."""
+    n = draw(st.sampled_from(columns))
+    tests = {
+        "Cat": [
+            "owl.name = :a",
+            f"owl.{n} >= :a",
+            f"owl.{n} = :a and w >= :b",
+            "owl.boss.name = :a",
+            "owl.bats.v < :a",
+        ],
+        "Owl": [
+            f"{n} = :a",
+            f"{n} >= :a",
+            "bats.v >= :a",
+            "boss.name = :a",
+            f"boss.{n} >= :a",
+            "cats.v = :a and name = :b",
+        ],
+        "Bat": ["owl.name = :a", f"owl.{n} >= :a", "owl.cats.v = :a and v >= :b"],
+    }
+    if circle:
+        tests["Cat"] += ["fans.name = :a", f"fans.{n} = :a", "owl.pet.v = :a"]
+        tests["Owl"] += ["pet.v = :a", "pet.owl.name = :a", f"pet.owl.{n} = :a"]
+    entity = draw(st.sampled_from(list(tests)))
+    found = {"where": draw(st.sampled_from(tests[entity])), "rows": 3}
+    if chance(draw, 2):
+        along = {"with": draw(st.sampled_from([["bats"], ["staff"], ["cats", "bats"]]))} if entity == "Owl" else {}
+        return {"delete": entity, **found, **(along if chance(draw, 1) else {})}
+    changes: dict[str, list[dict[str, Any]]] = {
+        "Cat": [{"set": ["v"]}, {"add": {"v": "1"}}, {"set": {"w": ":c"}}],
+        "Owl": [{"set": ["name"]}, {"set": {"name": ":c"}}, {"set": ["boss"]}, {"set": {"boss": None}}],
+        "Bat": [{"set": ["v"]}, {"add": {"v": "-:c"}}, {"set": ["owl"]}],
+    }
+    return {"update": entity, **found, **draw(st.sampled_from(changes[entity]))}

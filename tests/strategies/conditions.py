@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from keyplan.model.entity import Column
 from keyplan.model.model import Model
 from keyplan.model.pattern import Path
+from keyplan.model.types import Type
 from tests.strategies.domains import chance, literal, values
 
 ORDERED = ("string", "text", "bytes", "int", "decimal", "float", "enum", "date", "timestamp", "uuid", "ulid")
 TEXTS = ("string", "text")
+PREFIXES = ("'a'", "'x'", "'red'", "''")
 
 
 @dataclass(frozen=True)
@@ -49,14 +51,20 @@ def reaches(model: Model, entity: str, *, deep: int = 0, many: bool = False) -> 
 
 
 class Names:
-    """Fresh parameter names for one call."""
+    """Parameter names for one call: fresh ones, or such as stand elsewhere in it for a value of the same type."""
 
-    def __init__(self) -> None:
+    def __init__(self, draw: st.DrawFn | None = None) -> None:
+        self.draw = draw
         self.count = 0
+        self.known: dict[str, list[str]] = {}
 
-    def __call__(self) -> str:
+    def __call__(self, type: Type | None = None) -> str:
+        same = self.known.setdefault(str(type), [])
+        if type is not None and same and self.draw is not None and chance(self.draw, 5):
+            return self.draw(st.sampled_from(same))
         self.count += 1
-        return f"p{self.count}"
+        same.append(f"p{self.count}")
+        return same[-1]
 
 
 def by_columns(columns: Sequence[str], names: Names) -> list[str]:
@@ -73,8 +81,8 @@ def conditions(draw: st.DrawFn, choices: Sequence[Reach], most: int, names: Name
     found: list[str] = []
     for reach in picked:
         found.append(condition(draw, reach, names, usable))
-        if reach.column.type.kind == "set" and chance(draw, 3):
-            found.append(f"contains({reach.text}, :{names()})")
+        if chance(draw, 3 if reach.column.type.kind == "set" else 8):
+            found.append(condition(draw, reach, names, usable))  # two on one path: both ends of a range, say
     return found
 
 
@@ -110,10 +118,12 @@ def condition(draw: st.DrawFn, reach: Reach, names: Names, choices: Sequence[Rea
     op = draw(st.sampled_from(_operators(reach)))
     text, type = reach.text, reach.column.type
 
-    def operand() -> str:
+    def operand(type: Type = type) -> str:
         if type.kind != "bytes" and chance(draw, 4):
             return literal(type, draw(values(type)))
-        return f":{names()}"
+        if type.kind in ("date", "timestamp") and chance(draw, 6):
+            return _ago(draw)
+        return f":{names(type)}"
 
     if op == "range":
         return f"{text} {draw(st.sampled_from(['>=', '<', '<=', '>']))} {operand()}"
@@ -123,21 +133,45 @@ def condition(draw: st.DrawFn, reach: Reach, names: Names, choices: Sequence[Rea
         if chance(draw, 3):
             listed: list[Any] = draw(st.lists(values(type), min_size=1, max_size=3))
             return f"{text} in ({', '.join(literal(type, value) for value in listed)})"
-        return f"{text} in :{names()}"
+        return f"{text} in :{names()}{draw(st.sampled_from(['', '', '[3]']))}"
     if op == "cut":
-        cuts = ["day", "week", "month", "year"] + (["hour", "minute"] if type.kind == "timestamp" else [])
-        return f"{draw(st.sampled_from(cuts))}({text}) {draw(st.sampled_from(['=', '>=', '<', 'in']))} :{names()}"
+        return truncated(draw, reach, names)
     if op == "ago":
-        return f"{text} {draw(st.sampled_from(['>=', '<']))} ago('{draw(st.sampled_from(['1d', '30m', '2w']))}')"
+        return f"{text} {draw(st.sampled_from(['>=', '<', '>', '<=']))} {_ago(draw)}"
     if op == "search":
         others = [other.text for other in choices if other is not reach and _joins(reach, other)]
         also = draw(st.lists(st.sampled_from(others), max_size=2, unique=True)) if others else []
-        return f"search({', '.join((text, *also))}, :{names()})"
-    if op in ("begins_with", "contains"):
-        return f"{op}({text}, :{names()})"
+        words = "'red'" if chance(draw, 5) else f":{names()}"
+        return f"search({', '.join((text, *also))}, {words})"
+    if op == "begins_with":
+        return f"begins_with({text}, {draw(st.sampled_from(PREFIXES)) if chance(draw, 4) else f':{names()}'})"
+    if op == "contains":
+        assert type.of is not None
+        return f"contains({text}, {operand(type.of)})"
     if op in ("present", "missing"):
         return f"{op}({text})"
     return f"{text} {op} {operand()}"
+
+
+def truncated(draw: st.DrawFn, reach: Reach, names: Names) -> str:
+    """A truncation compared with moments, which are truncated likewise."""
+    type = reach.column.type
+    cuts = ["day", "week", "month", "year"] + (["hour", "minute"] if type.kind == "timestamp" else [])
+    cut = f"{draw(st.sampled_from(cuts))}({reach.text})"
+
+    def operand() -> str:
+        if chance(draw, 5):
+            return draw(st.sampled_from([_ago(draw), literal(type, draw(values(type)))]))
+        return f":{names()}"
+
+    op = draw(st.sampled_from(["=", "=", ">=", "<", "in", "between"]))
+    if op == "between":
+        return f"{cut} between {operand()} and {operand()}"
+    return f"{cut} in :{names()}" if op == "in" else f"{cut} {op} {operand()}"
+
+
+def _ago(draw: st.DrawFn) -> str:
+    return f"ago('{draw(st.sampled_from(['1d', '30m', '2w']))}')"
 
 
 def _joins(reach: Reach, other: Reach) -> bool:

@@ -81,7 +81,8 @@ def tiny_problems(draw: st.DrawFn) -> Model:
     """A model of few conditions: one or two entities, at most two patterns, every write; one of four is about what is
     computed behind references, which such a model seldom has otherwise."""
     if chance(draw, 3):
-        model = draw(behind_problems())
+        # What wide writes find on their way would often be cheaper in keys that cover it, which not all engines keep.
+        model = draw(behind_problems(wide=False))
         return replace(model, patterns=dict(list(model.patterns.items())[: draw(st.integers(1, 2))]))
     data: dict[str, Any] = {"keyplan": 1, "name": "tiny", "entities": draw(entities(2))}
     model = model_from(data)
@@ -151,9 +152,9 @@ def timed_problems(draw: st.DrawFn) -> Model:
 
 
 @st.composite
-def behind_problems(draw: st.DrawFn) -> Model:
+def behind_problems(draw: st.DrawFn, wide: bool = True) -> Model:
     """Rows by what is computed behind their references, which may be kept with them, in their keys, or not at all."""
-    return draw(with_statistics(parse_model(draw(behind_models()))))
+    return draw(with_statistics(parse_model(draw(behind_models(wide=wide)))))
 
 
 def any_problems(most_entities: int = 3) -> st.SearchStrategy[Model]:

@@ -93,6 +93,8 @@ def entities(draw: st.DrawFn, most: int, passing: bool = False) -> dict[str, Any
         sketches.append(_entity(draw, name, sketches))
     if passing and count > 1 and not chance(draw, 3):
         _let_pass(draw, *sketches[:2])
+    if count > 1 and chance(draw, 4):
+        _close_circle(draw, sketches)
     for sketch in sketches:
         _add_computed(draw, sketch, sketches)
     return {sketch.name: sketch.dump() for sketch in sketches}
@@ -104,17 +106,20 @@ def _entity(draw: st.DrawFn, name: str, earlier: list[Sketch]) -> Sketch:
     for number in range(draw(st.integers(0, 4))):
         _add_field(draw, sketch, "abcd"[number])
     if earlier and chance(draw, 1):
-        _add_reference(draw, sketch, "r", draw(st.sampled_from(earlier)).name, optional=draw(st.booleans()))
+        target = draw(st.sampled_from(earlier)).name
+        mark = draw(st.sampled_from(["", "", "", "", "", "unique", "unique", "immutable"]))
+        _add_reference(draw, sketch, "r", target, optional=draw(st.booleans()), only=mark == "unique")
+        sketch.fields["r"] += [mark] if mark else []
     if chance(draw, 5):
         _add_reference(draw, sketch, "up", name, optional=True)
     passing = any(other.ttl for other in earlier if other.name in sketch.targets.values())
     if chance(draw, 1 if passing else 4):
         _add_snapshot(draw, sketch, earlier)
     own = [one for one in sketch.fields if sketch.plain(one) in UNIQUE_TYPES and one not in sketch.key]
-    if own and "r" in sketch.targets and chance(draw, 7):
+    if own and "r" in sketch.targets and chance(draw, 3):
         own.insert(0, "r")
-    if len(own) > 1 and chance(draw, 7):
-        sketch.unique.append(own[:2])
+    if len(own) > 1 and chance(draw, 5):
+        sketch.unique.append(own[: draw(st.sampled_from([2, 2, 3]))])
     _add_ttl(draw, sketch)
     return sketch
 
@@ -148,7 +153,7 @@ def _add_reference(
     parts = [target]
     if not chance(draw, 3):
         parts.append(f"as {sketch.name.lower()}_{name}")
-        most = draw(st.sampled_from(["max 50", None, "max 1"])) if only else draw(st.sampled_from(["max 50", None]))
+        most = draw(st.sampled_from(["max 1", "max 1", "max 50", None] if only else ["max 50", None]))
         parts += [most] if most else []
     if optional:
         parts.append("optional 50%")
@@ -161,23 +166,37 @@ def _add_field(draw: st.DrawFn, sketch: Sketch, name: str) -> None:
     marks = ["plain", "optional", "plain"]
     marks += ["default"] if kind in DEFAULTS else []
     marks += ["unique", "unique optional"] if kind in UNIQUE_TYPES else []
-    marks += ["now", "now"] if kind in ("timestamp", "date") else []
-    marks += ["immutable"] if kind in ORDERED_TYPES else []
+    marks += ["now", "now", "now optional"] if kind in ("timestamp", "date") else []
+    marks += ["immutable", "immutable optional"] if kind in ORDERED_TYPES else []
+    marks += ["default optional"] if kind in DEFAULTS else []
     if kind.startswith(("set", "list")):
         marks = ["plain"]
     mark = draw(st.sampled_from(marks))
-    parts = [kind]
-    if mark == "default":
-        parts.append(f"default {DEFAULTS[kind]}")
-    elif mark != "plain":
-        parts += [f"{word} 50%" if word == "optional" else word for word in mark.split()]
-    sketch.fields[name] = parts
+    said = {"optional": "optional 50%", "default": f"default {DEFAULTS.get(kind)}"}
+    sketch.fields[name] = [kind, *(said.get(word, word) for word in mark.split() if word != "plain")]
 
 
-def _add_snapshot(draw: st.DrawFn, sketch: Sketch, earlier: list[Sketch]) -> None:
-    """A field that copies a field or a reference behind a reference, or behind two of them."""
-    known = {other.name: other for other in (*earlier, sketch)}
-    paths = [(reference, known[target]) for reference, target in sketch.targets.items()]
+def _close_circle(draw: st.DrawFn, sketches: list[Sketch]) -> None:
+    """Two entities that refer to each other: the captain of a team, who plays in it. Some rows of the one that then
+    comes first copy from the other."""
+    pairs = [
+        (first, last)
+        for number, last in enumerate(sketches)
+        for first in sketches[:number]
+        if first.name in last.targets.values()
+    ]
+    if not pairs:
+        return
+    first, last = draw(st.sampled_from(pairs))
+    _add_reference(draw, first, "back", last.name, optional=not chance(draw, 4))
+    if chance(draw, 3):
+        _add_snapshot(draw, first, sketches, along="back")
+
+
+def _add_snapshot(draw: st.DrawFn, sketch: Sketch, others: list[Sketch], along: str | None = None) -> None:
+    """A field that copies a field or a reference behind a reference (that one, or any), or behind two of them."""
+    known = {other.name: other for other in (*others, sketch)}
+    paths = [(reference, known[target]) for reference, target in sketch.targets.items() if along in (None, reference)]
     if chance(draw, 2):
         paths = [(f"{path}.{name}", known[target]) for path, other in paths for name, target in other.targets.items()]
     choices = [
@@ -189,9 +208,10 @@ def _add_snapshot(draw: st.DrawFn, sketch: Sketch, earlier: list[Sketch]) -> Non
     if choices:
         source, kind, target = draw(st.sampled_from(choices))
         optional = [] if kind.startswith(("set", "list")) else draw(st.sampled_from([["optional 50%"], []]))
-        sketch.fields["copy"] = [kind, *optional, f"from {source}"]
+        name = "copy" if along is None else f"copy_{along}"
+        sketch.fields[name] = [kind, *optional, f"from {source}"]
         if target is not None:
-            sketch.targets["copy"] = target
+            sketch.targets[name] = target
 
 
 def _add_ttl(draw: st.DrawFn, sketch: Sketch) -> None:

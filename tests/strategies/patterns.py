@@ -7,10 +7,20 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from keyplan.model.entity import Column, Entity
+from keyplan.model.entity import Column, Entity, Role
 from keyplan.model.model import Model
 from keyplan.model.pattern import Path
-from tests.strategies.conditions import TEXTS, Names, Reach, by_columns, can_ask, condition, conditions, reaches
+from tests.strategies.conditions import (
+    TEXTS,
+    Names,
+    Reach,
+    by_columns,
+    can_ask,
+    condition,
+    conditions,
+    reaches,
+    truncated,
+)
 from tests.strategies.domains import chance
 
 GROUPED = ("string", "int", "decimal", "bool", "enum", "date", "timestamp", "uuid", "ulid", "bytes")
@@ -29,15 +39,17 @@ def _pattern(draw: st.DrawFn, model: Model) -> dict[str, Any]:
     kind = draw(
         st.sampled_from(["one", "find", "find", "find", "find", "aggregate", "aggregate", "rank", "corner", "corner"])
     )
-    names = Names()
+    names = Names(draw)
     found: dict[str, Any]
     if kind == "corner":
         entity, found = _corner(draw, model, entity, names)
         return _find(draw, model, entity, found, bounds=("page", "page", "neither"))
     if kind == "one":
         keys = st.sampled_from([entity.key, *entity.unique])
-        found = {"find": entity.name, "where": " and ".join(by_columns(draw(keys), names))}
-        return found | _select(draw, model, entity)
+        where = by_columns(draw(keys), names)
+        if chance(draw, 5):
+            where += conditions(draw, reaches(model, entity.name, deep=draw(st.sampled_from([0, 1]))), 1, names)
+        return {"find": entity.name, "where": " and ".join(where)} | _select(draw, model, entity)
     if kind == "find":
         return _find(draw, model, entity, _where(draw, model, entity, names, most=3))
     if kind == "aggregate":
@@ -50,7 +62,7 @@ def _pattern(draw: st.DrawFn, model: Model) -> dict[str, Any]:
         "rank": entity.name,
         "of": list(fields) if whole else " and ".join(by_columns(entity.key, names)),
         "order": _order(draw, model, entity, at_least=1),
-        **_where(draw, model, entity, names, most=1),
+        **_where(draw, model, entity, names, most=2),
     }
 
 
@@ -63,9 +75,11 @@ def _where(draw: st.DrawFn, model: Model, entity: Entity, names: Names, most: in
 
 
 def _corner(draw: st.DrawFn, model: Model, entity: Entity, names: Names) -> tuple[Entity, dict[str, Any]]:
-    """What chance seldom makes: rows by lists of keys, by two lists of children, by texts here and there, or with
-    children of which something is computed."""
-    kind = draw(st.sampled_from(["keys", "lists", "texts", "children"]))
+    """What chance seldom makes: rows by lists of keys, by two lists of children, by texts here and there, by truncated
+    moments, by what is computed, or with children of which something is computed."""
+    kind = draw(st.sampled_from(["keys", "lists", "texts", "children", "moments", "computed"]))
+    if kind in ("moments", "computed"):
+        return _on_special(draw, model, entity, names, kind)
     if kind == "children":
         counting = [one for one in model.entities.values() if _counted(one)]
         entity = draw(st.sampled_from(counting)) if counting else entity
@@ -94,6 +108,25 @@ def _corner(draw: st.DrawFn, model: Model, entity: Entity, names: Names) -> tupl
     return entity, {"where": " and ".join(where)} if where else {}
 
 
+def _on_special(
+    draw: st.DrawFn, model: Model, entity: Entity, names: Names, kind: str
+) -> tuple[Entity, dict[str, Any]]:
+    """Rows by moments, mostly truncated, or by what is computed: of the entity, or of another that has such."""
+    found: list[tuple[Entity, Reach]] = []
+    for one in (entity, *model.entities.values()):
+        for reach in reaches(model, one.name, deep=1, many=True):
+            is_moment = reach.column.type.kind in ("date", "timestamp")
+            if is_moment if kind == "moments" else reach.column.computed is not None and can_ask(reach):
+                found.append((one, reach))
+    if not found:
+        return entity, _where(draw, model, entity, names, most=1)
+    entity, reach = draw(st.sampled_from(found))
+    moment = kind == "moments" and not chance(draw, 3)
+    where = [truncated(draw, reach, names) if moment else condition(draw, reach, names)]
+    where += conditions(draw, reaches(model, entity.name), 1, names)
+    return entity, {"where": " and ".join(where)}
+
+
 def _path(reach: Reach) -> Path:
     return reach.path
 
@@ -112,15 +145,16 @@ def _find(
     bound = draw(st.sampled_from(bounds))
     if bound == "page":
         found["page"] = draw(st.integers(1, 3))
-    elif bound == "limit" and order:
+    elif bound == "limit" and (order or chance(draw, 2)):
         found["limit"] = draw(st.integers(1, 3))
     return found | _select(draw, model, entity)
 
 
 def _order(draw: st.DrawFn, model: Model, entity: Entity, at_least: int) -> str:
-    deep = draw(st.sampled_from([0, 0, 0, 1]))
+    deep = draw(st.sampled_from([0, 0, 0, 0, 0, 1, 1, 2]))
     choices = [reach for reach in reaches(model, entity.name, deep=deep) if reach.column.type.kind not in UNORDERED]
-    terms = draw(st.lists(st.sampled_from(choices), min_size=at_least, max_size=2, unique_by=lambda reach: reach.path))
+    most = draw(st.sampled_from([2, 2, 2, 2, 3]))
+    terms = draw(st.lists(st.sampled_from(choices), min_size=at_least, max_size=most, unique_by=_path))
     return ", ".join(reach.text + draw(st.sampled_from(["", " desc"])) for reach in terms)
 
 
@@ -128,14 +162,23 @@ def _select(draw: st.DrawFn, model: Model, entity: Entity) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if chance(draw, 2):
         choices = [_field_path(model, entity, reach) for reach in reaches(model, entity.name, deep=2)]
+        choices += [f"{role.name}.{name}" for role in _bounded(entity) for name in model.entities[role.entity].fields]
         found["select"] = draw(st.lists(st.sampled_from(choices), min_size=1, max_size=3, unique=True))
     if entity.roles and chance(draw, 1):
-        along = draw(st.lists(st.sampled_from(sorted(entity.roles)), min_size=1, max_size=2, unique=True))
+        single = [role.name for role in entity.roles.values() if role.most == 1]
+        along = draw(
+            st.lists(st.sampled_from([*sorted(entity.roles), *single * 2]), min_size=1, max_size=2, unique=True)
+        )
         found["with"] = [_with(draw, model, entity, name) for name in along]
     counted = _counted(entity)
-    if counted and not chance(draw, 2):
+    if counted and "with" not in found and not chance(draw, 2):
         _with_counted(draw, model, entity, draw(st.sampled_from(counted)), found)
     return found
+
+
+def _bounded(entity: Entity) -> list[Role]:
+    """The roles that lead to many rows, all of which a row may have along."""
+    return [role for role in entity.roles.values() if role.many and role.most is not None]
 
 
 def _counted(entity: Entity) -> list[str]:
@@ -174,11 +217,35 @@ def _with(draw: st.DrawFn, model: Model, entity: Entity, name: str) -> Any:
         if draw(st.booleans()):
             return f"{name}.{draw(st.sampled_from(sorted(target.fields)))}"
         return name
-    return name if draw(st.booleans()) else {name: _first(draw, model, target)}
+    if draw(st.booleans()):
+        return name
+    return {name: _first(draw, model, target) if not chance(draw, 2) else _all(draw, model, target)}
 
 
-def _first(draw: st.DrawFn, model: Model, target: Entity) -> dict[str, Any]:
-    return {"order": _order(draw, model, target, at_least=1), "limit": draw(st.integers(1, 2))}
+def _first(draw: st.DrawFn, model: Model, target: Entity, levels: int = 2) -> dict[str, Any]:
+    found = {"order": _order(draw, model, target, at_least=1), "limit": draw(st.integers(1, 2))}
+    return found | _below(draw, model, target, levels)
+
+
+def _all(draw: st.DrawFn, model: Model, target: Entity, levels: int = 2) -> dict[str, Any]:
+    """All children, in an order."""
+    return {"order": _order(draw, model, target, at_least=1)} | _below(draw, model, target, levels)
+
+
+def _below(draw: st.DrawFn, model: Model, target: Entity, levels: int) -> dict[str, Any]:
+    """What is shown of children, some of it behind them: perhaps the first of their own children."""
+    found: dict[str, Any] = {}
+    if chance(draw, 4):
+        found["select"] = draw(st.lists(st.sampled_from(sorted(target.fields)), min_size=1, max_size=2, unique=True))
+    if target.roles and levels > 1 and chance(draw, 3):
+        role = target.roles[draw(st.sampled_from(sorted(target.roles)))]
+        child = model.entities[role.entity]
+        if role.many and role.most != 1:
+            made = _all if role.most is not None and chance(draw, 2) else _first
+            found["with"] = [{role.name: made(draw, model, child, levels - 1)}]
+        else:
+            found["with"] = [role.name]
+    return found
 
 
 def _aggregate(draw: st.DrawFn, model: Model, entity: Entity, names: Names) -> dict[str, Any]:
@@ -189,7 +256,7 @@ def _aggregate(draw: st.DrawFn, model: Model, entity: Entity, names: Names) -> d
     own = reaches(model, entity.name, deep=draw(st.sampled_from([0, 0, 1])))
     numbers = [reach for reach in own if reach.column.type.kind in NUMERIC]
     ordered = [reach for reach in own if reach.column.type.kind not in UNORDERED]
-    hows = ["count", "count", "min", "max"] + (["sum", "avg", "from", "from"] if numbers else [])
+    hows = ["count", "count", "min", "max"] + (["sum", "avg", "avg", "from", "from"] if numbers else [])
     how = draw(st.sampled_from(hows))
     found: dict[str, Any]
     computed = [how]
@@ -202,20 +269,26 @@ def _aggregate(draw: st.DrawFn, model: Model, entity: Entity, names: Names) -> d
         reach = draw(st.sampled_from(numbers if how in ("sum", "avg") else ordered))
         found = {how: f"{entity.name}.{reach.text}"}
     found |= _where(draw, model, entity, names, most=2)
-    groups = draw(
-        st.lists(
-            st.sampled_from([reach for reach in ordered if reach.column.type.kind in GROUPED]),
-            max_size=2,
-            unique_by=lambda reach: reach.path,
-        )
-    )
+    able = [reach for reach in ordered if reach.column.type.kind in GROUPED]
+    able += [reach for reach in able if reach.column.type.kind in ("date", "timestamp") or reach.path.roles]
+    groups = draw(st.lists(st.sampled_from(able), max_size=draw(st.sampled_from([2, 2, 2, 3])), unique_by=_path))
     if groups:
-        found["group"] = {f"g{number}": _group(draw, reach) for number, reach in enumerate(groups)}
-        if draw(st.booleans()):
-            name = draw(st.sampled_from([*computed, *found["group"]]))
-            found["order"] = name + draw(st.sampled_from(["", " desc"]))
-            if draw(st.booleans()):
-                found["limit"] = draw(st.integers(1, 3))
+        found |= _grouped(draw, groups, computed)
+    return found
+
+
+def _grouped(draw: st.DrawFn, groups: list[Reach], computed: list[str]) -> dict[str, Any]:
+    """`group`, and which of the groups in which order; an only one may be a list, as what it is named by is its own."""
+    found: dict[str, Any] = {"group": {f"g{number}": _group(draw, reach) for number, reach in enumerate(groups)}}
+    names = [*computed, *found["group"]]
+    own = groups[0].text
+    if len(groups) == 1 and found["group"]["g0"] == own and "." not in own and own not in computed:
+        found["group"], names = [own], [*computed, own]
+    if draw(st.booleans()):
+        terms = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
+        found["order"] = ", ".join(name + draw(st.sampled_from(["", " desc"])) for name in terms)
+    if chance(draw, 2):
+        found["limit"] = draw(st.integers(1, 3))
     return found
 
 

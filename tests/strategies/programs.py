@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 from hypothesis import strategies as st
 
 from keyplan.errors import ArgumentError, ConflictError
+from keyplan.model.identifiers import ulid_text
 from keyplan.model.load import parse_model
 from keyplan.model.model import Model
+from keyplan.model.types import Type
 from keyplan.reference import Database
 from tests.strategies.arguments import Scene, call_arguments, keep_promises, row_arguments
 from tests.strategies.behind import behind_models
@@ -31,10 +34,23 @@ MOST_PAGES = 50
 
 
 class Clock:
-    """A clock that only a program moves."""
+    """A clock that only a program moves, and that makes the same new keys in every run of it."""
 
     def __init__(self, now: datetime = START) -> None:
         self.now = now
+        self.calls = 0
+        self.made = 0
+
+    def begin(self) -> None:
+        """Another call: how many keys were made for those before it does not matter."""
+        self.calls += 1
+        self.made = 0
+
+    def new_id(self, type: Type, now: datetime) -> Any:
+        """A key that no row has yet."""
+        self.made += 1
+        number = 2**100 + self.calls * 1000 + self.made
+        return UUID(int=number) if type.kind == "uuid" else ulid_text(number)
 
     def __call__(self) -> datetime:
         return self.now
@@ -147,6 +163,7 @@ def play(
             clock.advance(operation.seconds)
             outcomes.append(("clock", clock.now))
             continue
+        clock.begin()
         try:
             if isinstance(operation, Call):
                 same = f"{operation.name} {operation.arguments!r}"
@@ -178,7 +195,7 @@ def _walk(operation: Walk, call: Callable[[str, Mapping[str, Any], Any], Any]) -
 def on_reference(program: Program) -> list[Outcome]:
     """The outcomes that every engine has to match."""
     clock = Clock()
-    database = Database(program.model, clock)
+    database = Database(program.model, clock, clock.new_id)
     return play(program, lambda name, arguments, cursor: _call(database, name, arguments, cursor), database.load, clock)
 
 
@@ -191,7 +208,8 @@ def _call(database: Database, name: str, arguments: Mapping[str, Any], cursor: A
 @st.composite
 def rows(draw: st.DrawFn, model: Model, most: int = 14, passing: bool = False) -> list[tuple[str, dict[str, Any]]]:
     """Rows that load without a conflict, those of referenced entities mostly first."""
-    database = Scene(model, Clock(), passing=passing)
+    clock = Clock()
+    database = Scene(model, clock, clock.new_id, passing=passing)
     kept: list[tuple[str, dict[str, Any]]] = []
     for _ in range(draw(st.sampled_from(few_or_many(most)))):
         name = draw(st.sampled_from(list(model.entities)))
@@ -209,7 +227,8 @@ def other_versions(
     draw: st.DrawFn, model: Model, loaded: Sequence[tuple[str, Mapping[str, Any]]], most: int = 4
 ) -> list[tuple[str, dict[str, Any]]]:
     """Some of the rows under the same keys with other values: a load that gives rows twice keeps the later ones."""
-    database = Scene(model, Clock())
+    clock = Clock()
+    database = Scene(model, clock, clock.new_id)
     database.load(loaded)
     found = []
     for name, fields in draw(st.lists(st.sampled_from(loaded), max_size=most)) if loaded else ():
@@ -229,7 +248,7 @@ def operations(
 ) -> list[Operation]:
     """Calls one after another, each drawn with the rows before its eyes."""
     clock = Clock()
-    database = Scene(model, clock, passing=passing)
+    database = Scene(model, clock, clock.new_id, passing=passing)
     database.load(loaded)
     paged = {pattern.name for pattern in model.patterns.values() if pattern.kind == "find" and pattern.page is not None}
     reads, changes = list(model.patterns), [*model.writes, *model.transactions]
@@ -249,6 +268,7 @@ def operations(
             found.append(step)
             continue
         name = draw(st.sampled_from(reads if kind == "read" else changes))
+        clock.begin()
         arguments = draw(call_arguments(database, name))
         # the first page of a set of rows can be any; only all pages together can be compared
         if name in paged and (not model.patterns[name].order or chance(draw, 3)):

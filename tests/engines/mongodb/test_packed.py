@@ -37,7 +37,7 @@ def test_packed_rows_answer_as_the_reference(mongodb: Harness, extras: str, prog
     PACKED.append(extras)
     url, clock = mongodb.url(), Clock()
     keyplan.apply(model, url, design=design)
-    with keyplan.open(model, url, design=design, clock=clock) as store:
+    with keyplan.open(model, url, design=design, clock=clock, new_id=clock.new_id) as store:
 
         def call(name: str, arguments: Mapping[str, Any], cursor: Any) -> Any:
             try:

@@ -21,7 +21,8 @@ def memory_store(model: Model, extras: Extras | None = None, clock: Clock | None
 def store_over(port: MemoryPort, clock: Clock | None = None, most: int | None = None) -> Store:
     """A store over entries in memory; its requests may have so many edits."""
     engine: Any = MemoryEngine(most=most)  # what a store needs of an engine, and no more
-    return Store(Core(port.model, port.design, engine, clock or Clock()), port)
+    new_id = None if clock is None else clock.new_id
+    return Store(Core(port.model, port.design, engine, clock or Clock(), new_id), port)
 
 
 def on_store(program: Program, extras: Extras) -> tuple[list[Outcome], Store]:
