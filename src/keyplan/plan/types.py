@@ -54,3 +54,19 @@ def term_type(model: Model, entity: str, term: Term) -> Type:
     if left.kind == right.kind == "int":
         return Type("int")
     return Type("decimal", scale=left.scale + right.scale if term.op == "*" else max(left.scale, right.scale))
+
+
+SUMMED_DIGITS = 11
+"""What a sum over a hundred billion rows has more than one of them."""
+
+
+def most_digits(model: Model, entity: str, term: Term | None) -> int:
+    """The most digits that a value of an expression can have."""
+    if term is None:
+        return 0
+    if term.path is not None:
+        return {"int": 19, "decimal": 18}.get(model.column(entity, term.path).type.kind, 0)
+    if term.left is None or term.right is None:
+        return len(str(term.number))
+    left, right = most_digits(model, entity, term.left), most_digits(model, entity, term.right)
+    return left + right if term.op == "*" else max(left, right) + 1

@@ -9,6 +9,7 @@ from keyplan.engines.dynamodb.limits import KB, LIMITS
 from keyplan.engines.dynamodb.oversize import SPLIT
 from keyplan.engines.dynamodb.projection import INDEXES
 from keyplan.engines.dynamodb.sizes import entry_bytes
+from keyplan.engines.dynamodb.sums import is_too_wide
 from keyplan.engines.work import Rejection, ViewFacts
 from keyplan.model.model import Model, path_of
 from keyplan.model.values import most_bytes
@@ -83,6 +84,9 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     """The view with the fewest shards that keep its hottest partition within the limits."""
     if view.kind in INDEXES and any(part.cut in ("each", "words") for part in view.parts):
         return Rejection("an item has one entry in an index")
+    for measure in view.measures:
+        if is_too_wide(model, view, measure):
+            return Rejection(f"'{measure.name}' may have more digits than two numbers of {LIMITS.digits} hold")
     crowded = facts.rows > MOST_IN_ONE_PARTITION and not view.measures  # groups are few; how hot they are comes below
     if view.kind == "table" and not view.partition and not view.where and crowded:
         return Rejection(f"one partition would hold all {format_about(facts.rows)} rows, and all their traffic")

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -26,6 +27,7 @@ from keyplan.engines.dynamodb.families import ABOVE_PARENT, children_prefix
 from keyplan.engines.dynamodb.keys import KeyCodec, KeyPart
 from keyplan.engines.dynamodb.limits import LIMITS
 from keyplan.engines.dynamodb.native import KeyAttribute, key_attributes
+from keyplan.engines.dynamodb.sums import is_wide, joined, split
 from keyplan.engines.dynamodb.values import attribute_decoder, attribute_encoder
 from keyplan.engines.unreadable import guarded
 from keyplan.errors import UnsupportedError
@@ -73,6 +75,20 @@ class Slot:
     decode: Callable[[dict[str, Any] | None], Any] = field(repr=False, compare=False)
     total: bool = False
     """A kept aggregate, which may pass the range of its type."""
+    high: str = ""
+    """A sum that may have more digits than a number: the attribute of its leading ones."""
+
+    def attributes(self, value: Any) -> dict[str, dict[str, Any] | None]:
+        """What its attributes have for a value, or what is added to them for an amount."""
+        if not self.high:
+            return {self.attribute: self.encode(value)}
+        leading, rest = split(self.type, value) if value is not None else (0, None)
+        return {self.attribute: self.encode(rest), self.high: {"N": str(leading)} if leading else None}
+
+    def whole(self, value: Any, item: Item) -> Any:
+        """A sum of an item, with the leading digits that it has there."""
+        found = item.get(self.high)
+        return value if found is None else joined(self.type, int(Decimal(found["N"])), value or 0)
 
 
 @dataclass
@@ -141,8 +157,13 @@ class Place:
         def parts() -> list[tuple[str, Callable[[Item], Any]]]:
             return [(path, partial(_attribute, name, decode)) for path, name, decode in plain]
 
+        wide = [slot for path in takes if (slot := self.slots.get(path)) is not None and slot.high]
+
+        def finished(decode: Callable[[Item], Row]) -> Callable[[Item], Row]:
+            return guarded((lambda item: _with_leading(wide, decode(item), item)) if wide else decode, where, parts)
+
         if not keyed:
-            return guarded(lambda item: {path: decode(item.get(name)) for path, name, decode in plain}, where, parts)
+            return finished(lambda item: {path: decode(item.get(name)) for path, name, decode in plain})
         places = {path: self.parts.index(path) for path in keyed}
         known = {path: (name, decode) for path, name, decode in plain}
         ordered = [(path, places.get(path, -1), *known.get(path, ("", _nothing))) for path in takes]
@@ -154,7 +175,11 @@ class Place:
                 path: decode(item.get(name)) if place < 0 else values[place] for path, place, name, decode in ordered
             }
 
-        return guarded(decode_item, where, parts)
+        return finished(decode_item)
+
+
+def _with_leading(wide: Sequence[Slot], row: Row, item: Item) -> Row:
+    return {**row, **{slot.path: slot.whole(row[slot.path], item) for slot in wide}}
 
 
 def _nothing(found: Any) -> Any:
@@ -337,7 +362,9 @@ def _table_places(
     if view.measures:
         slots[COUNT] = _total(COUNT, Type("int"))
         for measure in view.measures:
-            slots[measure.name] = _total(measure.name, measure_type(model, view.entity, measure))
+            total = _total(measure.name, measure_type(model, view.entity, measure))
+            wide = is_wide(model, view, measure)
+            slots[measure.name] = replace(total, high=f"{total.attribute}^") if wide else total
     # A parent ends in a separator, so that one beginning covers it and the children above it.
     sort = _sort_codec(model, view, view.sort, f"{tags['sort']}{ABOVE_PARENT if view.embeds else ''}")
     place = Place(

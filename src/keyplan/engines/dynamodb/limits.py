@@ -34,6 +34,8 @@ class Limits:
 
     item_bytes: int = 400 * KB
     """Names and values of one item; with local indexes, their entries too (constraints)."""
+    digits: int = 38
+    """Of a number, without leading and trailing zeros (constraints)."""
     partition_key_bytes: int = 2048
     """1 to 2,048 bytes (constraints)."""
     sort_key_bytes: int = 1024

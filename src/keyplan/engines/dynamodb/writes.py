@@ -32,6 +32,7 @@ _TOGETHER = {"put": "Put", "patch": "Update", "add": "Update", "delete": "Delete
 _MOST_INT = 2**63 - 1
 _MOST_DIGITS = Decimal(10**18 - 1)
 _MOST_FLOAT = Decimal("1e125")
+ZERO = {"N": "0"}
 _WIDE = Context(prec=38, rounding=ROUND_FLOOR)
 
 
@@ -295,8 +296,9 @@ def _item(place: Place, edit: Edit) -> dict[str, Any]:
     item: dict[str, Any] = place.key(edit.key)
     values = edit.values
     for path, slot in place.slots.items():
-        encoded = slot.encode(values.get(path))
-        if encoded is not None:
+        if slot.high:
+            item |= {name: each for name, each in slot.attributes(values.get(path)).items() if each is not None}
+        elif (encoded := slot.encode(values.get(path))) is not None:
             item[slot.attribute] = encoded
     if place.expires:
         expires: Any = values.get(EXPIRES)
@@ -330,7 +332,8 @@ def _patch(place: Place, edit: Edit, use: Expression, body: dict[str, Any], term
 
     for path, value in edit.values.items():
         slot = place.slots[path]
-        assign(slot.attribute, slot.encode(value))
+        for attribute, encoded in slot.attributes(value).items():
+            assign(attribute, encoded)
         if path == EXPIRES:
             moment: Any = value
             assign(TTL, None if moment is None else {"N": str(expiry_seconds(moment))})
@@ -339,13 +342,12 @@ def _patch(place: Place, edit: Edit, use: Expression, body: dict[str, Any], term
     for path, value in fresh.items():
         # What a row that is there may lack is not filled in, so that this is of new ones only.
         slot = place.slots[path]
-        encoded = slot.encode(value) if path not in changed else None
-        if encoded is not None:
-            made = [(slot.attribute, encoded)]
-            if path == EXPIRES:
-                moment = value
-                made.append((TTL, {"N": str(expiry_seconds(moment))}))
-            for attribute, new in made:
+        made = slot.attributes(value) if path not in changed else {}
+        if path == EXPIRES and made[slot.attribute] is not None:
+            moment = value
+            made[TTL] = {"N": str(expiry_seconds(moment))}
+        for attribute, new in made.items():
+            if new is not None:
                 name = use.name(attribute)
                 sets.append(f"{name} = if_not_exists({name}, {use.value(new)})")
     known = {**(edit.entry or {}), **fresh, **edit.values}
@@ -362,11 +364,15 @@ def _patch(place: Place, edit: Edit, use: Expression, body: dict[str, Any], term
         assign(attribute, value_of)
     for path, amount in edit.adds.items():
         slot = place.slots[path]
-        name = use.name(slot.attribute)
-        start = slot.encode(fresh.get(path)) or {"N": "0"}
-        sets.append(f"{name} = if_not_exists({name}, {use.value(start)}) + {use.value(_number(slot, amount))}")
+        begins = slot.attributes(fresh.get(path))
+        for attribute, number in slot.attributes(amount).items():
+            start = begins[attribute]
+            if number is not None or start is not None:
+                name = use.name(attribute)
+                first = use.value(start or ZERO)
+                sets.append(f"{name} = if_not_exists({name}, {first}) + {use.value(number or ZERO)}")
         if not slot.total:
-            terms += _guard(slot, name, amount, use)
+            terms += _guard(slot, use.name(slot.attribute), amount, use)
     actions = ([f"SET {', '.join(sets)}"] if sets else []) + ([f"REMOVE {', '.join(removes)}"] if removes else [])
     if actions:
         body["UpdateExpression"] = " ".join(actions)
@@ -377,26 +383,22 @@ def _add(place: Place, edit: Edit, use: Expression, body: dict[str, Any]) -> Non
         raise UnsupportedError("dynamodb: an 'add' has no conditions")
     actions = []
     sums = [
-        f"{use.name(place.slots[path].attribute)} {use.value(_number(place.slots[path], amount))}"
+        f"{use.name(attribute)} {use.value(number)}"
         for path, amount in edit.adds.items()
+        for attribute, number in place.slots[path].attributes(amount).items()
+        if number is not None
     ]
     if sums:
         actions.append(f"ADD {', '.join(sums)}")
     sets = []
     for path, value in edit.values.items():
-        encoded = place.slots[path].encode(value)
-        if encoded is not None:
-            sets.append(f"{use.name(place.slots[path].attribute)} = {use.value(encoded)}")
+        for attribute, encoded in place.slots[path].attributes(value).items():
+            if encoded is not None:
+                sets.append(f"{use.name(attribute)} = {use.value(encoded)}")
     if sets:
         actions.append(f"SET {', '.join(sets)}")
     if actions:
         body["UpdateExpression"] = " ".join(actions)
-
-
-def _number(slot: Slot, amount: Any) -> dict[str, Any]:
-    found = slot.encode(amount)
-    assert found is not None
-    return found
 
 
 def _guard(slot: Slot, name: str, amount: Any, use: Expression) -> list[str]:

@@ -11,9 +11,8 @@ from keyplan.engines.mongodb.values import LOW_DIGITS
 from keyplan.engines.work import Rejection, ViewFacts
 from keyplan.errors import ArgumentError
 from keyplan.model.model import Model, path_of
-from keyplan.model.pattern import Term
 from keyplan.plan.owners import owner_of
-from keyplan.plan.types import path_type
+from keyplan.plan.types import SUMMED_DIGITS, most_digits, path_type
 from keyplan.plan.view import View
 from keyplan.units import parse_bytes, parse_count
 
@@ -35,12 +34,8 @@ TIMES = ("year", "month", "week", "day", "hour", "minute")
 
 SUM_DIGITS = LIMITS.digits + LOW_DIGITS
 """A sum has two fields, the second for its leading digits."""
-SUMMED_DIGITS = 11
-"""What a sum over a hundred billion rows has more than one of them."""
-
-
 PACKED_DIGITS = 7
-"""The same for the entries of one document, of which 16 MB hold no ten million."""
+"""What a sum has more over the entries of one document, of which 16 MB hold no ten million."""
 
 
 def values_bytes(values: Mapping[str, float]) -> float:
@@ -105,7 +100,7 @@ def fit(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
     if view.embeds:
         return _embedding(model, view, facts)
     for measure in view.measures:
-        if measure.how == "sum" and _digits(model, view.entity, measure.term) + SUMMED_DIGITS > SUM_DIGITS:
+        if measure.how == "sum" and most_digits(model, view.entity, measure.term) + SUMMED_DIGITS > SUM_DIGITS:
             return Rejection(f"'{measure.name}' may have more than the {SUM_DIGITS} digits that are held exactly")
     if view.measures or view.unique or any(part.cut in ("each", "words") for part in view.parts):
         return view
@@ -226,7 +221,7 @@ def _packing(model: Model, view: View, facts: ViewFacts) -> View | Rejection:
 def _totals(model: Model, view: View) -> View | Rejection:
     """Totals are exact: a sum has one field, and a minimum or maximum is one of the values."""
     for measure in view.measures:
-        digits = _digits(model, view.entity, measure.term)
+        digits = most_digits(model, view.entity, measure.term)
         if measure.how == "sum" and digits + PACKED_DIGITS > LIMITS.digits:
             return Rejection(f"'{measure.name}' may have more than the {LIMITS.digits} digits that are held exactly")
         if measure.how in ("min", "max") and (measure.term is None or measure.term.path is None):
@@ -245,18 +240,6 @@ def _is_bounded(model: Model, view: View) -> bool:
     backwards = (role for owner in fields.values() for role in model.entities[owner].roles.values() if role.many)
     limited = any(role.most and role.entity == view.entity and role.field in fields for role in backwards)
     return limited or any(part.cut in TIMES for part in view.partition)
-
-
-def _digits(model: Model, entity: str, term: Term | None) -> int:
-    """The most digits that a value of an expression can have."""
-    if term is None:
-        return 0
-    if term.path is not None:
-        return {"int": 19, "decimal": 18}.get(model.column(entity, term.path).type.kind, 0)
-    if term.left is None or term.right is None:
-        return len(str(term.number))
-    left, right = _digits(model, entity, term.left), _digits(model, entity, term.right)
-    return left + right if term.op == "*" else max(left, right) + 1
 
 
 def target(model: Model, name: str, default: float) -> float:
