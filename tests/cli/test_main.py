@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -56,6 +57,8 @@ def test_unknown_command(keyplan: Keyplan) -> None:
 def test_unknown_option(keyplan: Keyplan) -> None:
     assert_fails(keyplan("design", "--nope"), "keyplan design: no such option…; see 'keyplan design --help'")
     assert_fails(keyplan("--nope"), "keyplan: no such option…; see 'keyplan --help'")
+    assert_fails(keyplan("emit", "--output", "."), "keyplan emit: no such option '--output'; did you mean '--out'?")
+    assert_fails(keyplan("--versoin"), "keyplan: no such option '--versoin'; did you mean '--version'?")
 
 
 def test_missing_argument(keyplan: Keyplan) -> None:
@@ -157,3 +160,14 @@ def test_a_reader_that_goes_away_is_no_error(command: str) -> None:
     program = f"{sys.executable} -m keyplan {command} | true"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("gone", [True, False], ids=["gone", "full"])
+def test_a_failure_that_cannot_be_told_is_a_failure_all_the_same(gone: bool) -> None:
+    reader, stderr = os.pipe() if gone else (os.open("/dev/null", os.O_RDONLY), os.open("/dev/full", os.O_WRONLY))
+    os.close(reader)
+    command = [sys.executable, "-m", "keyplan", "design", "nosuch.yaml", "--engine", "sqlite"]
+    try:
+        assert subprocess.run(command, stderr=stderr).returncode == 2
+    finally:
+        os.close(stderr)

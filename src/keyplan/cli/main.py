@@ -110,6 +110,10 @@ def _lines(error: Exception) -> list[str]:
     """What the user is told about an error: a line per problem."""
     if isinstance(error, keyplan.KeyplanError):
         return str(error).splitlines()
+    if isinstance(error, click.NoSuchOption):
+        command = error.ctx.command_path if error.ctx else "keyplan"
+        hint = keyplan.errors.nearest(error.option_name, error.possibilities or ())
+        return [f"{command}: no such option '{error.option_name}'" + (hint or f"; see '{command} --help'")]
     if isinstance(error, click.UsageError):
         command = error.ctx.command_path if error.ctx else "keyplan"
         text = _sentence(error.format_message())
@@ -129,8 +133,12 @@ def _sentence(text: str) -> str:
 
 
 def _complain(lines: Sequence[str]) -> None:
-    for line in lines:
-        click.echo(line, err=True)
+    try:
+        for line in lines:
+            click.echo(line, err=True)
+    except OSError:
+        # Nobody can be told, but the exit code still can; Python must not try again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def _debug_option() -> click.Option:
