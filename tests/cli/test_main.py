@@ -171,3 +171,32 @@ def test_a_failure_that_cannot_be_told_is_a_failure_all_the_same(gone: bool) -> 
         assert subprocess.run(command, stderr=stderr).returncode == 2
     finally:
         os.close(stderr)
+
+
+@pytest.mark.parametrize("streams", ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    "command", ["--help", "init", "schema", "design m.yaml --engine sqlite", "emit m.yaml --engine sqlite --to sql"]
+)
+def test_streams_that_are_closed_are_done_without(tmp_path: Path, command: str, streams: str) -> None:
+    (tmp_path / "m.yaml").write_text("keyplan: 1\nname: m\nentities: {A: {count: 9, fields: {a: 'int, key'}}}\n")
+    program = f"{sys.executable} -m keyplan {command} {streams}"
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("design - --engine sqlite", 2, "stdin:1: the file is empty; begin with 'keyplan: 1'\n"),
+        ("load m.yaml sqlite:m.db -", 0, "loaded 0 rows\n"),
+        ("run m.yaml sqlite:m.db add a=@-", 2, "-: is not JSON: Expecting value at character 1; check quotes, …\n"),
+    ],
+)
+def test_stdin_that_is_closed_is_empty(tmp_path: Path, command: str, code: int, said: str) -> None:
+    text = "keyplan: 1\nname: m\nentities: {A: {count: 9, fields: {a: 'int, key'}}}\n"
+    (tmp_path / "m.yaml").write_text(f"{text}writes: {{add: {{create: A, rate: low}}}}\n")
+    main = f"{sys.executable} -m keyplan"
+    program = f"{main} apply m.yaml sqlite:m.db --yes >/dev/null && {main} {command} <&-"
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == code
+    assert re.fullmatch(re.escape(said).replace("…", ".*"), done.stdout + done.stderr)

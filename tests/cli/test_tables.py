@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 
-from keyplan.cli import tables
 from keyplan.cli.output import answer_text
 from keyplan.cli.tables import heading, number, table
-
-
-def test_doctests() -> None:
-    assert doctest.testmod(tables).failed == 0
 
 
 def test_columns_line_up() -> None:

@@ -86,8 +86,7 @@ class Commands(click.Group):
         arguments = list(sys.argv[1:] if args is None else args) or ["--help"]
         try:
             code = super().main(arguments, *rest, **extra)
-            if sys.stdout is not None:  # somebody may have closed it
-                sys.stdout.flush()
+            sys.stdout.flush()
         except (BrokenPipeError, _ReaderGoneError):
             # The reader (head, less) has gone; Python must not complain again when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
