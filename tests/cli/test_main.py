@@ -173,13 +173,10 @@ def test_a_failure_that_cannot_be_told_is_a_failure_all_the_same(gone: bool) -> 
         os.close(stderr)
 
 
-@pytest.mark.parametrize("streams", ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize(
-    "command", ["--help", "init", "schema", "design m.yaml --engine sqlite", "emit m.yaml --engine sqlite --to sql"]
-)
-def test_streams_that_are_closed_are_done_without(tmp_path: Path, command: str, streams: str) -> None:
+@pytest.mark.parametrize("streams", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_are_done_without(tmp_path: Path, streams: str) -> None:
     (tmp_path / "m.yaml").write_text("keyplan: 1\nname: m\nentities: {A: {count: 9, fields: {a: 'int, key'}}}\n")
-    program = f"{sys.executable} -m keyplan {command} {streams}"
+    program = f"{sys.executable} -m keyplan design m.yaml --engine sqlite {streams}"
     done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
 
