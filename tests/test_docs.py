@@ -20,6 +20,7 @@ import pytest
 import keyplan
 
 ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "keyplan"
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"# ([\w./-]+\.(?:yaml|jsonl|json|py))\n")
@@ -133,6 +134,20 @@ def run_block(block: Block, where: str, directory: Path, update: bool) -> str:
             pieces.append(f"$ {command}\n{said}\n" if said else f"$ {command}\n")
         return "".join(pieces)
     return block.text
+
+
+GUIDES = [*FILES, ROOT / "CONTRIBUTING.md", ROOT / "examples" / "README.md"]
+
+
+@pytest.mark.parametrize("file", GUIDES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_what_is_referred_to_is_there(file: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", file.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
+    paths = re.findall(r"`([A-Za-z.][\w.*-]*/[\w./*-]*)`", text)
+    # Folders of the package are named without it, as its layout is told.
+    missing = [name for name in links if not (file.parent / name).exists()]
+    missing += [name for name in paths if not any(any(top.glob(name.rstrip("/"))) for top in (ROOT, PACKAGE))]
+    assert not missing
 
 
 def test_expected_output_is_compared() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -53,6 +54,14 @@ def test_every_engine_has_a_harness_and_an_extra(name: str) -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     extra = get_engine(name).extra
     assert not extra or extra in extras
+
+
+@pytest.mark.parametrize("name", BUILTIN)
+def test_every_engine_has_a_page_and_is_required_by_ci(name: str) -> None:
+    assert (ROOT / "docs" / f"{name}.md").is_file()
+    required = re.search(r'KEYPLAN_TEST_REQUIRE="([a-z0-9 ]+)"', (ROOT / ".ci" / "run").read_text())
+    assert required
+    assert name in required[1].split()
 
 
 def test_an_unknown_engine_is_named_with_the_nearest_known() -> None:

@@ -7,6 +7,10 @@ import sys
 
 def main() -> None:
     """Runs the command line."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            # It was closed: what is opened next, a database perhaps, would get its number, and what libraries print.
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "w" if number else "r", encoding="utf-8"))
     # The solver brings numpy, whose threads for large matrices would be started, and wait busily, for nothing.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:

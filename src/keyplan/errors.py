@@ -24,7 +24,7 @@ Messages read *where: what is wrong; what to do*, and never hold credentials.
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -157,6 +157,26 @@ def nearest(name: str, known: Sequence[str] | set[str] | dict[str, object]) -> s
     """
     found = get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"; did you mean '{found[0]}'?" if found else ""
+
+
+def quoted(value: object, most: int = 60) -> str:
+    """A value from outside for a message: on one line, without what a terminal would obey, cut where it gets long.
+
+    >>> quoted("a\\nb"), quoted("x" * 9, most=5)
+    ("'a\\\\nb'", "'xxxxx…'")
+    """
+    text = str(value)
+    text = text if len(text) <= most else f"{text[:most]}…"
+    return f"'{text}'" if text.isprintable() else f"'{''.join(map(_printable, text))}'"
+
+
+def _printable(letter: str) -> str:
+    return letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+
+
+def row_named(entity: str, key: Iterable[object]) -> str:
+    """A row as messages name it: `Item '01HZ…, 3'`."""
+    return f"{entity} {quoted(', '.join(map(str, key)), most=200)}"
 
 
 def no_engine(name: str, known: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -56,6 +57,8 @@ def test_unknown_command(keyplan: Keyplan) -> None:
 def test_unknown_option(keyplan: Keyplan) -> None:
     assert_fails(keyplan("design", "--nope"), "keyplan design: no such option…; see 'keyplan design --help'")
     assert_fails(keyplan("--nope"), "keyplan: no such option…; see 'keyplan --help'")
+    assert_fails(keyplan("emit", "--output", "."), "keyplan emit: no such option '--output'; did you mean '--out'?")
+    assert_fails(keyplan("--versoin"), "keyplan: no such option '--versoin'; did you mean '--version'?")
 
 
 def test_missing_argument(keyplan: Keyplan) -> None:
@@ -157,3 +160,40 @@ def test_a_reader_that_goes_away_is_no_error(command: str) -> None:
     program = f"{sys.executable} -m keyplan {command} | true"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("gone", [True, False], ids=["gone", "full"])
+def test_a_failure_that_cannot_be_told_is_a_failure_all_the_same(gone: bool) -> None:
+    reader, stderr = os.pipe() if gone else (os.open("/dev/null", os.O_RDONLY), os.open("/dev/full", os.O_WRONLY))
+    os.close(reader)
+    command = [sys.executable, "-m", "keyplan", "design", "nosuch.yaml", "--engine", "sqlite"]
+    try:
+        assert subprocess.run(command, stderr=stderr).returncode == 2
+    finally:
+        os.close(stderr)
+
+
+@pytest.mark.parametrize("streams", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_are_done_without(tmp_path: Path, streams: str) -> None:
+    (tmp_path / "m.yaml").write_text("keyplan: 1\nname: m\nentities: {A: {count: 9, fields: {a: 'int, key'}}}\n")
+    program = f"{sys.executable} -m keyplan design m.yaml --engine sqlite {streams}"
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("design - --engine sqlite", 2, "stdin:1: the file is empty; begin with 'keyplan: 1'\n"),
+        ("load m.yaml sqlite:m.db -", 0, "loaded 0 rows\n"),
+        ("run m.yaml sqlite:m.db add a=@-", 2, "-: is not JSON: Expecting value at character 1; check quotes, …\n"),
+    ],
+)
+def test_stdin_that_is_closed_is_empty(tmp_path: Path, command: str, code: int, said: str) -> None:
+    text = "keyplan: 1\nname: m\nentities: {A: {count: 9, fields: {a: 'int, key'}}}\n"
+    (tmp_path / "m.yaml").write_text(f"{text}writes: {{add: {{create: A, rate: low}}}}\n")
+    main = f"{sys.executable} -m keyplan"
+    program = f"{main} apply m.yaml sqlite:m.db --yes >/dev/null && {main} {command} <&-"
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == code
+    assert re.fullmatch(re.escape(said).replace("…", ".*"), done.stdout + done.stderr)

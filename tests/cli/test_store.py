@@ -155,7 +155,7 @@ def test_verify_fills_a_table_that_others_are_copied_to(keyplan: Keyplan, shop: 
     sqlite(f'DROP TABLE "{table}"')
     found = keyplan("verify", "shop.yaml", URL)
     assert found.exit_code == 1
-    assert found.stdout.splitlines()[-3:] == [
+    assert found.stdout.splitlines() == [
         f"table {table} is missing; --repair makes it again",
         "",
         "nothing was compared, because structures are missing",

@@ -177,6 +177,7 @@ def test_settle_returns(reads: Pair) -> None:
 def test_the_store_knows_its_model_and_design(reads: Pair) -> None:
     assert reads.store.model is reads.model
     assert reads.store.design.model == "test"
+    assert repr(reads.store) == f"<Store test on {reads.store.design.engine}>"
 
 
 def test_a_closed_store_refuses_calls(harness: Harness) -> None:

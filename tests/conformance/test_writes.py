@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
 
 from keyplan.engines import get_engine
-from keyplan.errors import RangeError
+from keyplan.errors import ConflictError, RangeError
 from keyplan.store.writing.places import find_places
 from tests.conformance.conftest import Both
 from tests.conformance.pair import NOON, Pair
@@ -142,6 +143,14 @@ def test_the_key_of_a_create_must_be_new(shop: Pair) -> None:
     assert shop.same("by_email", email="b@x") is None
     shop.conflict("stock_up", sku="p")
     assert shop.same("product", sku="p")["stock"] == 5
+
+
+def test_a_key_in_a_message_is_one_line_that_no_terminal_obeys(shop: Pair) -> None:
+    shop.same("stock_up", sku="a\nb\x1b[31m")
+    for stock_up in (shop.store.stock_up, partial(shop.database.call, "stock_up")):
+        with pytest.raises(ConflictError) as caught:
+            stock_up(sku="a\nb\x1b[31m")
+        assert str(caught.value) == "stock_up: Product 'a\\nb\\x1b[31m' exists already; give another key"
 
 
 def test_unique_binds_rows_that_have_it(shop: Pair) -> None:

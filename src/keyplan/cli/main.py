@@ -86,8 +86,7 @@ class Commands(click.Group):
         arguments = list(sys.argv[1:] if args is None else args) or ["--help"]
         try:
             code = super().main(arguments, *rest, **extra)
-            if sys.stdout is not None:  # somebody may have closed it
-                sys.stdout.flush()
+            sys.stdout.flush()
         except (BrokenPipeError, _ReaderGoneError):
             # The reader (head, less) has gone; Python must not complain again when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -110,6 +109,10 @@ def _lines(error: Exception) -> list[str]:
     """What the user is told about an error: a line per problem."""
     if isinstance(error, keyplan.KeyplanError):
         return str(error).splitlines()
+    if isinstance(error, click.NoSuchOption):
+        command = error.ctx.command_path if error.ctx else "keyplan"
+        hint = keyplan.errors.nearest(error.option_name, error.possibilities or ())
+        return [f"{command}: no such option '{error.option_name}'" + (hint or f"; see '{command} --help'")]
     if isinstance(error, click.UsageError):
         command = error.ctx.command_path if error.ctx else "keyplan"
         text = _sentence(error.format_message())
@@ -129,8 +132,12 @@ def _sentence(text: str) -> str:
 
 
 def _complain(lines: Sequence[str]) -> None:
-    for line in lines:
-        click.echo(line, err=True)
+    try:
+        for line in lines:
+            click.echo(line, err=True)
+    except OSError:
+        # Nobody can be told, but the exit code still can; Python must not try again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def _debug_option() -> click.Option:

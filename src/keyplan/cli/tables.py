@@ -32,9 +32,9 @@ def table(
 ) -> list[str]:
     """Lines of aligned columns; the titles in `right` (separated by spaces) are aligned right.
 
-    Where the lines would be wider than `fit`, the widest columns are made narrower. What does not fit into a column is
-    cut and ends in `…`, or goes on in the next line if the column is in `wrap`. A newline in a cell of such a column
-    begins a new line, too.
+    Where the lines would be wider than `fit`, columns are made narrower, those in `wrap` first, and the widest of them.
+    What does not fit into a column goes on in the next line, as does what comes after a newline: nothing is cut off,
+    since a name has to be read to its end to be asked about.
     """
     wrapped, rights = set(wrap.split()), set(right.split())
     sizes = [max(len(line) for row in (head, *rows) for line in row[index].split("\n")) for index in range(len(head))]
@@ -48,10 +48,7 @@ def table(
         spare += 1
     lines = []
     for row in (head, *rows):
-        cells = [
-            _broken(text, size) if title in wrapped else [_shortened(text, size)]
-            for text, size, title in zip(row, sizes, head, strict=True)
-        ]
+        cells = [_broken(text, size) for text, size in zip(row, sizes, strict=True)]
         for number in range(max(map(len, cells))):
             texts = [cell[number] if number < len(cell) else "" for cell in cells]
             lines.append(
@@ -67,8 +64,11 @@ def _broken(text: str, size: int) -> list[str]:
     """The lines of a cell; what goes on is indented a little."""
     lines: list[str] = []
     for paragraph in text.split("\n"):
+        if len(paragraph) <= size:
+            lines.append(paragraph)
+            continue
         # A composed key may be broken between its parts, as if there were spaces.
-        loose = paragraph.replace("#{", "# {") if len(paragraph) > size else paragraph
+        loose = paragraph.replace("#{", "# {")
         short = " ".join(_with_short_words(loose, max(1, size - len(INDENT))))
         broken = wrap_text(short, size, subsequent_indent=INDENT, break_on_hyphens=False)
         lines += [line.replace("# {", "#{") for line in broken or [""]]
@@ -81,17 +81,14 @@ def _with_short_words(text: str, size: int) -> list[str]:
     for word in text.split(" "):
         room = size if pieces else size + len(INDENT)
         while len(word) > room:
-            # Names that are joined by dots are left whole, if that does not leave most of the line empty.
-            dot = word.rfind(".", 0, room) + 1
-            cut = dot if dot > room // 2 else room
+            # Names that are joined by dots are left whole, if that does not leave most of the line empty, or else the
+            # words that a name is made of.
+            ends = (word.rfind(joint, 0, room) + 1 for joint in "._")
+            cut = next((end for end in ends if end > room // 2), room)
             pieces.append(word[:cut])
             word, room = word[cut:], size
         pieces.append(word)
     return pieces
-
-
-def _shortened(text: str, size: int) -> str:
-    return text if len(text) <= size else text[: size - 1] + "…"
 
 
 def number(value: float, digits: int = 3) -> str:

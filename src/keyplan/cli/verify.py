@@ -40,7 +40,8 @@ def command(model_file: str, url: str, repair: bool, yes: bool, form: str) -> in
     else:
         columns = ("entries", "missing", "wrong", "extra")
         rows = [[name, *(f"{getattr(view, each):,}" for each in columns)] for name, view in found.views.items()]
-        for line in table(["view", *columns], rows, right=" ".join(columns)):
+        # Without a comparison there are no figures, and zeros would be read as such.
+        for line in table(["view", *columns], rows, right=" ".join(columns)) if found.compared else ():
             click.echo(line)
         for fault in found.structures:
             click.echo(fault if repair and yes else f"{fault}; --repair makes it again")

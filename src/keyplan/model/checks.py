@@ -14,6 +14,7 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from functools import lru_cache
 from uuid import UUID
 
+from keyplan.errors import quoted
 from keyplan.model.types import Type
 
 Check = Callable[[object], object]
@@ -231,7 +232,7 @@ def _enum(type: Type) -> Check:
             raise _got(f"one of {listed}", value)
         found = names.get(str.__str__(value))
         if found is None:
-            raise ValueError(f"expected one of {listed}, got '{value}'")
+            raise ValueError(f"expected one of {listed}, got {quoted(value)}")
         return found
 
     return check

@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from keyplan.errors import ArgumentError, nearest
+from keyplan.errors import ArgumentError, nearest, quoted
 from keyplan.model.entity import Entity
 from keyplan.model.model import Model
 from keyplan.model.pattern import Pattern
@@ -96,16 +96,34 @@ def no_entity(model: Model, name: str) -> str:
 def parse_json(text: str) -> Any:
     """JSON with decimals exact; raises ValueError with a short reason."""
     try:
-        return json.loads(text, parse_float=Decimal, parse_constant=_no_constant)
+        return json.loads(text, parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=_each_once)
     except RecursionError:
         raise ValueError("is nested too deep; make it simpler") from None
+    except _UnfitError:
+        raise
     except json.JSONDecodeError as error:
         where = f"{error.msg} at character {error.pos + 1}"
         raise ValueError(f"is not JSON: {where}; check quotes, commas and brackets there") from None
+    except ValueError:  # Python reads no whole numbers of thousands of digits
+        raise ValueError("has a number with too many digits; shorten it") from None
+
+
+class _UnfitError(ValueError):
+    """JSON that could be read, but not as what somebody meant."""
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"'{name}' is not JSON")
+    raise _UnfitError(f"'{name}' is not JSON")
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; of two values with one name, either could be the one that was meant."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _UnfitError(f"has {quoted(twice)} twice; leave one out")
+    return found
 
 
 def to_plain(value: object) -> Any:

@@ -17,6 +17,7 @@ from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 from uuid import UUID
 
+from keyplan.errors import quoted
 from keyplan.model.checks import JSON_DEPTH, NUMBER, checker, compact_json, most_bytes
 from keyplan.model.identifiers import new_ulid, new_uuid
 from keyplan.model.types import Type
@@ -57,15 +58,15 @@ def parse(type: Type, text: str) -> object:
     check = checker(type)
     if kind == "int":
         if not _INTEGER.fullmatch(text):
-            raise ValueError(f"expected a whole number, got '{text}'")
+            raise ValueError(f"expected a whole number, got {quoted(text)}")
         return check(int(text))
     if kind == "float":
         if not NUMBER.fullmatch(text):
-            raise ValueError(f"expected a number, got '{text}'")
+            raise ValueError(f"expected a number, got {quoted(text)}")
         return check(float(text))
     if kind == "bool":
         if text.lower() not in ("true", "false"):
-            raise ValueError(f"expected true or false, got '{text}'")
+            raise ValueError(f"expected true or false, got {quoted(text)}")
         return text.lower() == "true"
     if kind == "bytes":
         return from_json(type, text)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from keyplan.errors import ArgumentError, ConflictError, RangeError
+from keyplan.errors import ArgumentError, ConflictError, RangeError, row_named
 from keyplan.model.arguments import bind_params
 from keyplan.model.entity import EXPIRES
 from keyplan.model.new_row import NewId, NewRow, copy_in, expiry, row_from_arguments, row_from_columns
@@ -93,7 +93,7 @@ class Writer:
             self.tables.remove(new.entity, key)
         self._copy_sources(new)
         if not new.is_new and key in self.tables.rows[new.entity]:
-            raise ConflictError(f"{new.label}: {_named(new.entity, key)} exists already; give another key")
+            raise ConflictError(f"{new.label}: {row_named(new.entity, key)} exists already; give another key")
         self._put(new.label, new.entity, new.values)
         for rows in new.children.values():
             for child in rows:
@@ -230,10 +230,5 @@ class Writer:
     def _note(self, label: str, entity: str, key: Key) -> None:
         """A row may be written once in a call."""
         if (entity, key) in self.written:
-            raise ArgumentError(f"{label}: {_named(entity, key)} is written twice in one call; leave one out")
+            raise ArgumentError(f"{label}: {row_named(entity, key)} is written twice in one call; leave one out")
         self.written.add((entity, key))
-
-
-def _named(entity: str, key: Key) -> str:
-    listed = ", ".join(str(part) for part in key)
-    return f"{entity} '{listed}'"

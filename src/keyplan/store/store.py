@@ -244,6 +244,9 @@ class _Common(Generic[P]):
     def __dir__(self) -> Iterable[str]:
         return sorted({*super().__dir__(), *self._core.model.calls})
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.model.name} on {self.design.engine}{', closed' * self._closed}>"
+
 
 class _ClosedPort:
     """What a store has in place of its port after `close`."""

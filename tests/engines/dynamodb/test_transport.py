@@ -320,6 +320,23 @@ def test_what_is_not_http(connect: Any, raw: bytes) -> None:
         connect(faulty.url).send("GetItem", {})
 
 
+@pytest.mark.parametrize("body", [b"<html>", b"", b"[]", b'"yes"', b"\xff", b'{"error": "no"}'])
+@pytest.mark.parametrize("status", [200, 301, 400, 403, 404, 405, 501])
+def test_what_is_not_dynamodb(connect: Any, status: int, body: bytes) -> None:
+    if status == 200 and body.startswith(b"{"):
+        return  # no reply of DynamoDB has to have anything in it
+    raw = b"HTTP/1.1 %d -\r\nContent-Length: %d\r\n\r\n%b" % (status, len(body), body)
+    told = (
+        rf"dynamodb at 127.0.0.1:\d+: what answers there is not DynamoDB \({status}\); check the endpoint and network"
+    )
+    for operation in ("GetItem", "UpdateItem"):
+        with FaultyServer([Act(raw=raw)]) as faulty, pytest.raises(EngineError, match=told) as caught:
+            connect(faulty.url).send(operation, {})
+        assert not caught.value.retryable
+        # Something on the way may have spoilt what DynamoDB said of a write that it has done.
+        assert isinstance(caught.value, UncertainError) == (status == 200 and operation == "UpdateItem")
+
+
 @pytest.mark.parametrize(
     "code", ["ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"]
 )

@@ -127,6 +127,23 @@ def test_what_is_not_json(text: str) -> None:
         parse_json(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"a": 1, "b": {"c": 1, "c": 2}}', "has 'c' twice; leave one out"),
+        (f"[{'9' * 5_000}]", "has a number with too many digits; shorten it"),
+    ],
+)
+def test_json_that_cannot_have_been_meant(text: str, told: str) -> None:
+    with pytest.raises(ValueError, match=f"^{told}$"):
+        parse_json(text)
+
+
+def test_long_values_are_not_repeated_whole() -> None:
+    with pytest.raises(ArgumentError, match=f"got '{'9' * 60}…'$"):
+        arguments_from_text(MODEL, "box_at", {"place": "9" * 5_000})
+
+
 def test_answers_become_json() -> None:
     number = UUID(int=7)
     answer = {

@@ -24,6 +24,9 @@ from keyplan.errors import (
 
 Item = Mapping[str, dict[str, Any]]
 
+FAILURES = (500, 502, 503, 504)
+"""What DynamoDB, or a balancer before it, answers with when it fails, if need be without a name for the error."""
+
 
 class Reason(NamedTuple):
     """Why one item of a transaction did not pass; the code is `None` (as text) where it did."""
@@ -124,7 +127,7 @@ _TOO_LARGE = (
 def translate(status: int, body: bytes, operation: str, *, repeatable: bool) -> EngineError:
     """The error for a reply that is not a success."""
     found = _parse(body)
-    code = str(found.get("__type") or found.get("code") or "").rpartition("#")[2].partition(":")[0]
+    code = _code(found)
     said = str(found.get("message") or found.get("Message") or "")
     where = f"dynamodb {operation}"
 
@@ -155,11 +158,21 @@ def translate(status: int, body: bytes, operation: str, *, repeatable: bool) -> 
     if code == "ValidationException" and any(word in said.lower() for word in _TOO_LARGE):
         return OversizeError(f"{where}: {_sentence(said, code)}; split or shorten the value")
     if status >= 500:
+        failed = f"{where}: the service failed with {status} {code}".rstrip()
         # AWS: a write that is answered with 500 may have been done; 503 means that it was not.
         if status == 503 or repeatable:
-            return FailedError(f"{where}: the service failed with {status} {code}".rstrip(), done=status != 503)
-        return UncertainError(f"{where}: the service failed with {status} {code}; the write may have been done")
+            return FailedError(f"{failed}; try again later", done=status != 503)
+        return UncertainError(f"{failed}; the write may have been done")
     return RefusedError(f"{where}: {_sentence(said, code)} ({code or status})", code=code)
+
+
+def error_code(body: bytes) -> str:
+    """DynamoDB's name for an error; empty if it is somebody else who answers."""
+    return _code(_parse(body))
+
+
+def _code(found: Mapping[str, Any]) -> str:
+    return str(found.get("__type") or found.get("code") or "").rpartition("#")[2].partition(":")[0]
 
 
 def _parse(body: bytes) -> dict[str, Any]:

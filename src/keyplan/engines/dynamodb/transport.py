@@ -19,7 +19,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from keyplan.engines.dynamodb.credentials import Access
-from keyplan.engines.dynamodb.faults import ClockError, translate
+from keyplan.engines.dynamodb.faults import FAILURES, ClockError, RefusedError, error_code, translate
 from keyplan.engines.dynamodb.operations import READS
 from keyplan.engines.dynamodb.signing import Signer
 from keyplan.engines.dynamodb.wire import (
@@ -82,10 +82,22 @@ class _Common:
             f"{self._where()}: the reply to {call.operation} was lost, {error}; the write may or may not have been done"
         )
 
+    def _stranger(self, call: Call, reply: HttpReply) -> EngineError:
+        told = f"{self._where()}: what answers there is not DynamoDB ({reply.status}); check the endpoint and network"
+        if reply.status == 200 and call.operation not in READS:
+            return UncertainError(f"{told}, and whether the write has been done")
+        return RefusedError(told)
+
     def _understand(self, call: Call, reply: HttpReply) -> Body:
         if reply.status == 200:
-            found: Body = json.loads(reply.body)
-            return found
+            try:
+                found = json.loads(reply.body)
+            except ValueError:
+                found = None
+            if isinstance(found, dict):
+                return found
+        if reply.status == 200 or not (reply.status in FAILURES or error_code(reply.body)):
+            raise self._stranger(call, reply)
         raise translate(reply.status, reply.body, call.operation, repeatable=call.repeatable or call.operation in READS)
 
     def _take_clock(self, reply: HttpReply) -> bool:

@@ -22,7 +22,15 @@ from keyplan.engines.dynamodb.operations import Request
 from keyplan.engines.dynamodb.oversize import SPLIT
 from keyplan.engines.dynamodb.values import attribute_bytes, expiry_seconds, item_bytes
 from keyplan.engines.rounds import Reply, Row
-from keyplan.errors import ConflictError, DesignError, EngineError, KeyplanError, RangeError, UnsupportedError
+from keyplan.errors import (
+    ConflictError,
+    DesignError,
+    EngineError,
+    KeyplanError,
+    RangeError,
+    UnsupportedError,
+    row_named,
+)
 from keyplan.model.entity import EXPIRES
 from keyplan.model.values import add
 from keyplan.plan.edits import Edit, Test
@@ -109,7 +117,7 @@ class BulkRequest:
 
 
 def _refusal(edit: Edit, place: Place, number: int, item: Item | None) -> KeyplanError:
-    row = f"{place.entity} '{', '.join(str(value) for value in edit.key)}'"
+    row = row_named(place.entity, edit.key)
     if edit.expect == "absent":
         return conflict(number, f"{row} exists already; give another key")
     if item is not None:
@@ -135,7 +143,7 @@ def too_large(places: Sequence[Place], edits: Sequence[Edit], error: OversizeErr
         why = f"its item would have {total / KB:,.0f} KB ({shown}), and dynamodb takes {most} KB"
     else:
         why = f"with {shown} its item would have more than the {most} KB that dynamodb takes"
-    row = f"{places[number].entity} '{', '.join(map(str, edit.key))}'"
+    row = row_named(places[number].entity, edit.key)
     return OversizeError(f"{row}: {why}; {done}shorten them, or {SPLIT}", edit=number)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from keyplan.engines.mongodb.filters import successor
 from keyplan.engines.mongodb.layout import EXPIRES_FIELD, Place
 from keyplan.engines.mongodb.values import Document, Slot, element_encoder, encoder
-from keyplan.errors import ConflictError, KeyplanError, RangeError, UnsupportedError
+from keyplan.errors import ConflictError, KeyplanError, RangeError, UnsupportedError, row_named
 from keyplan.model.entity import EXPIRES
 from keyplan.model.predicate import compile_condition
 from keyplan.model.types import Type
@@ -178,7 +178,7 @@ def test_holds(place: Place, test: Test, entry: dict[str, Any]) -> bool:
 
 def verdict(place: Place, edit: Edit, number: int, entry: dict[str, Any] | None) -> KeyplanError | None:
     """Why an edit cannot be done to the entry as it is; None if it can."""
-    row = f"{place.entity} '{', '.join(str(value) for value in edit.key)}'"
+    row = row_named(place.entity, edit.key)
     gone = is_gone(edit, entry)
     if edit.expect == "absent":
         return None if gone else conflict(number, f"{row} exists already; give another key")

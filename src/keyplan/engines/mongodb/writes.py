@@ -38,7 +38,7 @@ from keyplan.engines.mongodb.values import (
     sum_fields,
 )
 from keyplan.engines.rounds import Reply, Row, Then
-from keyplan.errors import KeyplanError, UnsupportedError
+from keyplan.errors import KeyplanError, UnsupportedError, row_named
 from keyplan.plan.edits import Edit
 
 TOUCH = {"$inc": {TOUCHED: 1}}
@@ -95,7 +95,7 @@ class WriteRequest:
         """The error for a unique index that has the value already."""
         number = next((n for n in step.edits if not self.edits[n].at), step.edits[0])
         place = self.places[number]
-        row = f"{place.entity} '{', '.join(str(value) for value in self.edits[number].key)}'"
+        row = row_named(place.entity, self.edits[number].key)
         found = next((one for one in place.indexes if one.name == index), None)
         if found is None:
             return conflict(number, f"{row} exists already; give another key")

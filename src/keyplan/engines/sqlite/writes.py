@@ -18,7 +18,7 @@ from keyplan.engines.sqlite.layout import Layout, Table
 from keyplan.engines.sqlite.limits import BULK_ROWS
 from keyplan.engines.sqlite.statements import Raw, Template, delete_text, insert_text, shape_of, templates, upsert_text
 from keyplan.engines.sqlite.values import encoder, entry_encoder, row_decoder, rows_encoder
-from keyplan.errors import ConflictError, EngineError, KeyplanError, RangeError, UnsupportedError
+from keyplan.errors import ConflictError, EngineError, KeyplanError, RangeError, UnsupportedError, row_named
 from keyplan.plan.edits import Edit, Puts
 
 _OUT_OF_RANGE = re.compile(r"CHECK constraint failed: (.+) out of range$")
@@ -113,7 +113,7 @@ def conflict(edit: int, message: str) -> ConflictError:
 
 
 def _row(table: Table, edit: Edit) -> str:
-    return f"{table.view.entity} '{', '.join(str(value) for value in edit.key)}'"
+    return row_named(table.view.entity, edit.key)
 
 
 def _path(column: str, table: Table) -> str:

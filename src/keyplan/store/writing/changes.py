@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from keyplan.errors import ConflictError, RangeError
+from keyplan.errors import ConflictError, RangeError, quoted
 from keyplan.model.model import Model
 from keyplan.model.pattern import Path
 from keyplan.model.values import add
@@ -269,8 +269,8 @@ def merged(edits: list[Edit], extremes: Mapping[tuple[str, str], str], changes: 
 
 
 def _taken(edit: Edit) -> ConflictError:
-    listed = ", ".join(str(part) for part in edit.key)
-    return ConflictError(f"two rows of one call have the same unique values ({listed}); give each its own")
+    values = quoted(", ".join(map(str, edit.key)))
+    return ConflictError(f"two rows of one call have the same unique values, {values}; give each its own")
 
 
 def _both(first: Edit, second: Edit, extremes: Mapping[tuple[str, str], str]) -> Edit:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from keyplan.errors import ConflictError, RangeError
+from keyplan.errors import ConflictError, RangeError, row_named
 from keyplan.model.entity import EXPIRES, Entity
 from keyplan.model.model import Model
 from keyplan.model.new_row import NewRow, expiry, row_from_columns
@@ -50,7 +50,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        return f"{self.entity.name} '{', '.join(str(part) for part in self.key)}'"
+        return row_named(self.entity.name, self.key)
 
 
 @dataclass

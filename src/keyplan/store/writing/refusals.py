@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from keyplan.errors import ConflictError, KeyplanError
+from keyplan.errors import ConflictError, KeyplanError, row_named
 from keyplan.plan.edits import Edit
 from keyplan.store.writing.changes import Batch, RowChange
 from keyplan.store.writing.jobs import Job, Put
@@ -48,8 +48,8 @@ class Refusals:
             return ConflictError(f"{change.label}: another {change.entity} has the same {listed}; give another value")
         ours = any(view.unique and view.base and view.entity == change.entity for view in self.design.views.values())
         if edit.expect == "absent" and not ours:
-            named_key = ", ".join(str(part) for part in change.key)
-            return ConflictError(f"{before(change)}{change.entity} '{named_key}' exists already; give another key")
+            named_row = row_named(change.entity, change.key)
+            return ConflictError(f"{before(change)}{named_row} exists already; give another key")
         return ConflictError(f"{before(change)}{reply}")  # the engine knows which of its indexes refused
 
 
