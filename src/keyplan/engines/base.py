@@ -8,7 +8,7 @@ only thing that knows the driver, and the steps of `apply` (`changing.py`). All 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -105,20 +105,6 @@ class Kind:
     def is_servers(self) -> bool:
         """Whether the server keeps it from the stored values, whoever writes them."""
         return self.kept_by_engine and not (self.composed or self.totals)
-
-
-def composed_keys(
-    views: Iterable[View], kinds: Mapping[str, Kind], base: str, entity: str
-) -> tuple[frozenset[str], ...]:
-    """What each key is made of that we compose for the engine's own views over a base view."""
-    return tuple(
-        frozenset(
-            {path for part in view.parts for path in (part.path, *part.also) if path}
-            | {str(path) for condition in view.where for path in (condition.path, *condition.also)}
-        )
-        for view in views
-        if view.base == base and view.entity == entity and kinds[view.kind].composed
-    )
 
 
 class Engine(ABC):

@@ -216,3 +216,37 @@ def test_what_is_unique_only_together_is_not_looked_for_apart() -> None:
     model = model_of(channels, pattern, "add: { create: Channel, rate: 1/s }")
     for engine, kind in (("dynamodb", "gsi"), ("mongodb", "index")):
         assert not any(key.startswith("name") for key in keys(model, "Channel", engine, kind))
+
+
+ENROLMENT = """
+Enrolment:
+  count: 40M
+  key: [student, course]
+  fields:
+    student: string(10), distinct 5M
+    course: string(10), distinct 20k
+    score: int, default 0
+"""
+OF_COURSE = 'p: { find: Enrolment, where: "course = :c", page: 50, rate: 10/s }'
+BEST_OF_COURSE = """
+p: { find: Enrolment, where: "course = :c", order: score desc, page: 20, consistency: strong, rate: 10/s }
+"""
+SCORED = """
+enrol: { create: Enrolment, rate: 1/s }
+score: { update: Enrolment, set: [score], where: "student = :s and course = :c", rate: 10/s }
+"""
+
+
+@pytest.mark.parametrize("engine", ["dynamodb", "mongodb"])
+def test_rows_live_under_whichever_part_of_their_key_they_are_asked_for_by(engine: str) -> None:
+    found = design(model_of(ENROLMENT, OF_COURSE, SCORED), get_engine(engine))
+    (view,) = found.views.values()
+    assert [part.path for part in view.parts] == ["course", "student"]
+
+
+def test_rows_live_where_a_local_index_can_be_kept_over_them() -> None:
+    found = design(model_of(ENROLMENT, BEST_OF_COURSE, SCORED), get_engine("dynamodb"))
+    assert {view.kind: [part.path for part in view.parts] for view in found.views.values()} == {
+        "table": ["course", "student"],
+        "lsi": ["course", "score", "student"],
+    }

@@ -116,6 +116,31 @@ def test_a_view_that_could_be_a_home_is_left_out_like_any_other(name: str, engin
     assert without["more"] > 0.01
 
 
+LOG = """
+Log:
+  count: 500M
+  key: [device, at]
+  fields:
+    device: string(8), distinct 200k
+    at: timestamp
+    state: enum(normal 85%, low 14%, high 1%)
+    details: json(200)
+"""
+OF_DEVICE = """
+every: { find: Log, where: "device = :d", order: at desc, page: 50, rate: 20/s, p99: 30ms }
+some: { find: Log, where: "device = :d and state = :s", order: at desc, page: 50, rate: 50/s, p99: 30ms }
+"""
+
+
+@pytest.mark.parametrize("engine", ["dynamodb", "sqlite"])
+def test_the_same_key_in_another_order_is_no_design_without_it(engine: str) -> None:
+    model, here = model_of(LOG, OF_DEVICE, "log: { create: Log, rate: 16/s }"), get_engine(engine)
+    found = design(model, here)
+    (index,) = [one.name for one in found.structures if "some" in found.figures[one.views[0]].because]
+    without = explain(model, here, found, index)["without"]
+    assert not without["possible"] or without["more"] > 0.01
+
+
 def test_a_design_without_a_view_has_none_under_its_key() -> None:
     model = notes()
     found = design(model, SQLITE)

@@ -10,7 +10,8 @@ from keyplan.design.problem.build import build_problem
 from keyplan.design.problem.definition import CHECK
 from keyplan.design.upkeep.effects import Upkeep
 from keyplan.engines import get_engine
-from keyplan.model.model import Model
+from keyplan.model.model import Model, path_of
+from keyplan.model.pattern import Condition
 from keyplan.plan.view import COPIES, Embed, Part
 from tests.unit.design.nouns import SHOP, model_of, upkeep, view
 
@@ -265,3 +266,19 @@ def test_whatever_views_copy_of_a_row_it_is_read_and_checked_once() -> None:
     assert {"talk.title", "talk.topic"} <= copied
     only_key = next(view for view in found.views.values() if view.entity == "Member" and view.holds == ("mid",))
     assert only_key.name not in asking.demanded_by
+
+
+def test_an_update_that_says_that_a_row_leaves_an_index_needs_no_old_row() -> None:
+    model = shop()
+    pending = model.patterns["p"].where
+    asked = {"user | created_at, order_id": [], "user | flagged, order_id": [("old", 1)]}
+    for key, wanted in asked.items():  # what an order may lack tells its entry from others in the same place
+        index = view(model, key, kind="gsi", where=pending)
+        part = one(upkeep(model, "ship", index))
+        assert part.work.deletes > 0
+        assert demands(part) == wanted
+    assert demands(one(upkeep(model, "ship", view(model, "user | created_at, order_id", where=pending)))) == [
+        ("old", 1)
+    ]
+    both = (*pending, Condition(path_of("flagged", model, "Order"), "present"))
+    assert demands(one(upkeep(model, "ship", view(model, "user | order_id", kind="gsi", where=both)))) == [("old", 1)]

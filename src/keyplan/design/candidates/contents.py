@@ -84,15 +84,23 @@ class Contents:
             contents.add(frozenset(keys | union))
             contents.add(frozenset(keys | own | union))
             contents |= {frozenset(keys | tested) for tested in self._tested(answered)}
-            # Of a key under itself, the whole rows are a home already, unless all rows share one partition.
-            exact = {part.path for part in (*partition, *sort)} == set(here.key) and not shape.where
-            exact = exact and (bool(partition) or not kind.partitioned)
+            exact = not shape.where and self._is_plain(kind, partition, sort, here.key)
             for held in sorted(contents, key=lambda held: (len(held), sorted(held))):
                 copies = {text for text in held if path_of(text, model, entity).roles}
                 if exact and not kind.kept_by_engine and held == own and not copies:
                     continue
                 holds = held_paths(model, entity, set(held))
                 yield View("", entity, kind.name, partition, sort, holds, (), shape.where)
+
+    def _is_plain(self, kind: Kind, partition: tuple[Part, ...], sort: tuple[Part, ...], key: Sequence[str]) -> bool:
+        """Whether whole rows are a home like this already: those under the entity's key as it is declared, split at any
+        place. Under another part of it first, as the members of a team in whose key the person comes first, they are
+        not; nor where all rows share one partition."""
+        split = len(partition)
+        if kind.partitioned and not split:
+            return False
+        first, then = {part.path for part in partition}, [part.path for part in sort]
+        return first == set(key[:split]) and then == list(key[split:])
 
     def _inside(self, kind: Kind, shape: Shape, keys: set[str], needs: list[Need]) -> Iterator[View]:
         """Rows inside others: found by one column of theirs, and by columns of the row that they are inside of, all of

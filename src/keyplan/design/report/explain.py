@@ -218,10 +218,11 @@ class _Explanation:
         return next((s.name for s in self.design.structures if view in s.views), "")
 
     def _without(self, views: Sequence[View]) -> Document:
-        """The best design that has none of these views nor any other under the same key; but what may be the home that
+        """The best design that has none of these views nor any other under the same key, or under one that has what
+        is always asked for by one value in another order, which would be the same thing; but what may be the home that
         rows have now, under its key, stays if none of the views is one."""
         now = repriced(self.model, self.engine, self.design)
-        keys = {view_key(view) for view in views}
+        alike = [(view_key(view), self._bound(view)) for view in views]
         if not any(self._homes(view.name) for view in views):
             kept = {view_key(self.design.views[name]) for name, _ in self.design.homes.values()}
         else:
@@ -229,7 +230,9 @@ class _Explanation:
 
         def dropped(view: View) -> bool:
             key = view_key(view)
-            return key in keys and not (key in kept and is_home(self.model, self.engine.kinds, view))
+            if not any(_turned(key, bound) == _turned(one, bound) for one, bound in alike):
+                return False
+            return not (key in kept and is_home(self.model, self.engine.kinds, view))
 
         built, solution = cheapest(self.model, self.engine, without=dropped)
         unserved = [name for name in built.unserved if name not in self.design.unserved]
@@ -255,6 +258,17 @@ class _Explanation:
             "gap": short(solution.gap),
             "instead": list(filter(None, map(self._instead, chosen))),
         }
+
+    def _bound(self, view: View) -> int:
+        """How many of the first parts of a view's key all patterns that search it have one value for."""
+        parts = [part for part in view.parts if part.ways == 1]
+        found = [one for plan in self.design.plans.values() for one in searches(plan.node) if one.view == view.name]
+        bound = len(parts) if found else 0
+        for one in found:
+            fixed = {(str(condition.path), condition.cut) for condition in one.given if condition.op == "="}
+            free = (number for number, part in enumerate(parts) if (part.path, part.cut) not in fixed)
+            bound = min(bound, next(free, bound))
+        return bound
 
     def _instead(self, view: View) -> str:
         """What a view would be that the design lacks; of one that it has, what would be otherwise; empty if nothing."""
@@ -342,6 +356,12 @@ def _each_once(steps: Sequence[Document]) -> list[Document]:
         reasons = dict.fromkeys((*str(before.get("why", "")).split(" and "), str(step.get("why", ""))))
         found[places[what]] = {**before, "why": " and ".join(filter(None, reasons))}
     return found
+
+
+def _turned(key: tuple[Any, ...], bound: int) -> tuple[object, ...]:
+    """The key of a view, the first parts of it in any order."""
+    entity, kind, parts, *others = key
+    return (entity, kind, frozenset(parts[:bound]), parts[bound:], *others)
 
 
 def _with(view: View) -> list[tuple[str, int | None]]:

@@ -18,6 +18,7 @@ from keyplan.design.statistics.derived import Statistics
 from keyplan.design.statistics.together import is_read_to_return, shares_in_transactions
 from keyplan.design.upkeep.kept import Kept, kept_entries
 from keyplan.engines.base import Kind
+from keyplan.engines.composed import told_values
 from keyplan.engines.upserts import is_told_apart, needs_row
 from keyplan.engines.work import CostModel
 from keyplan.model.entity import EXPIRES, Role
@@ -294,7 +295,7 @@ class WriteCalls:
                 return True
             if any(some & columns for some in self.feeds[of.entity].values()):
                 return True
-            return any(self._depends(one, columns, {*write.sets, *self.model.entities[of.entity].key}) for one in kept)
+            return any(self._depends(one, write, columns) for one in kept)
         if self.watches[of.entity] or self.feeds[of.entity]:
             return True
         if write.kind == "delete":
@@ -305,9 +306,10 @@ class WriteCalls:
             for one in kept
         )
 
-    def _depends(self, one: Kept, columns: set[str], given: set[str]) -> bool:
+    def _depends(self, one: Kept, write: Write, columns: set[str]) -> bool:
         """Whether an update of these columns has to know the row that an entry belongs to."""
-        if any(columns & paths and not paths <= given for paths in one.composed):
+        given, told = {*write.sets, *self.model.entities[one.entity].key}, told_values(write)
+        if any(key.needs_row(columns, given, told) for key in one.composed):
             return True
         if not self._touches(one, columns):
             return False
@@ -453,7 +455,7 @@ class WriteCalls:
             return bool(columns & pointing)
         if one.key_copies and columns & {*one.holds, *one.decides, *pointing}:
             return True
-        if columns & one.composing and any(str(path) in one.composing for path in one.copies):
+        if one.composes_copies(columns):
             return True
         return bool(columns & (one.decides | pointing))
 

@@ -3,11 +3,11 @@ repeats, and what depends on it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property
 
-from keyplan.engines.base import Kind, composed_keys
+from keyplan.engines.base import Kind
+from keyplan.engines.composed import ComposedKey, composed_keys
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Path, term_paths
 from keyplan.plan.view import COPIES, Embed, View
@@ -23,8 +23,8 @@ class Kept:
     """Own columns, those of the entity's key left out, that decide under which keys a row stands."""
     copies: tuple[Path, ...]
     key_copies: bool
-    composed: tuple[frozenset[str], ...]
-    """Paths that each key is composed of under which the engine's own views over this one have the row."""
+    composed: tuple[ComposedKey, ...]
+    """The keys under which the engine's own views over this one have the row."""
     groups: bool
     extended: bool
     """Groups keep a minimum or maximum."""
@@ -36,10 +36,10 @@ class Kept:
     subset: tuple[str, Embed] | None = None
     """Only the first children of each row of an entity have an entry."""
 
-    @cached_property
-    def composing(self) -> frozenset[str]:
-        """Paths that the engine's own views over this one compose their keys of."""
-        return frozenset().union(*self.composed)
+    def composes_copies(self, columns: Set[str]) -> bool:
+        """Whether a key that depends on some of these columns is composed of copied values as well."""
+        copies = {str(path) for path in self.copies}
+        return any(columns & key.paths and copies & key.paths for key in self.composed)
 
 
 def kept_entries(model: Model, view: View, views: Sequence[View], kinds: Mapping[str, Kind]) -> Iterator[Kept]:
@@ -66,7 +66,7 @@ def kept_entries(model: Model, view: View, views: Sequence[View], kinds: Mapping
             frozenset(text for text in decides | terms if text in here.columns and text not in here.key),
             copies,
             any(str(path) in decides | terms for path in copies),
-            composed_keys(views, kinds, view.name, entity),
+            composed_keys(model, views, kinds, view.name, entity),
             bool(view.measures) and not at,
             bool(view.extended) and not at,
             bool(view.recomputed) and not at,

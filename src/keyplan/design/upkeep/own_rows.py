@@ -11,7 +11,8 @@ from keyplan.design.needs.subsets import chance_of_refill, refill_need
 from keyplan.design.statistics.spread import expected_entries
 from keyplan.design.upkeep.effects import Change, Check, Demand, Effect, Upkeep
 from keyplan.design.upkeep.sources import Sources
-from keyplan.engines.base import Kind, composed_keys
+from keyplan.engines.base import Kind
+from keyplan.engines.composed import composed_keys, told_values
 from keyplan.engines.work import Cost, TouchWork, ViewFacts, Work, total
 from keyplan.model.entity import Role
 from keyplan.model.model import path_of
@@ -203,19 +204,20 @@ class OwnRows(Sources):
                 patches=both if stays and effect.columns & self._carried(view) else 0.0,
                 moves=0.0 if stays else both,
                 deletes=max(0.0, before - after),
-                needs_old=not kind.kept_by_engine or (kind.composed and not self._is_given(write, effect, view)),
+                needs_old=not kind.kept_by_engine or (kind.composed and self._is_kept_by_row(write, effect, view)),
                 copies=True,
             )
         if effect.columns & self._carried(view):
             return Change(patches=max(before, 0.0), needs_old=hidden, copies=True)
         return Change()
 
-    def _is_given(self, write: Write, effect: Effect, view: View) -> bool:
-        """Whether an update gives all that the key of an entry is composed of."""
+    def _is_kept_by_row(self, write: Write, effect: Effect, view: View) -> bool:
+        """Whether what becomes of an entry's key is told by the row as it was, and not by the update alone."""
         if write.kind != "update" or effect.entity != write.entity:
-            return False
-        (paths,) = composed_keys((view,), self.kinds, view.base, view.entity)
-        return paths <= {*write.sets, *self.model.entities[view.entity].key}
+            return True
+        (key,) = composed_keys(self.model, (view,), self.kinds, view.base, view.entity)
+        given = {*write.sets, *self.model.entities[view.entity].key}
+        return key.needs_row(effect.columns, given, told_values(write))
 
     def _dangles(self, effect: Effect, view: View, role: Role) -> Change:
         """What the change of a row does to its entry among those that point at nothing, where it has none as a rule.

@@ -23,6 +23,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
+from keyplan.engines.composed import may_be_missing
 from keyplan.engines.dynamodb.families import ABOVE_PARENT, children_prefix
 from keyplan.engines.dynamodb.keys import KeyCodec, KeyPart
 from keyplan.engines.dynamodb.limits import LIMITS
@@ -488,20 +489,25 @@ def _index_key(model: Model, view: View, place: Place, base: Place) -> IndexKey:
         if path not in base.slots:
             raise UnsupportedError(f"view '{view.name}': the items of '{base.view.name}' do not carry '{path}'")
     values = [_part_value(part, key) for part in view.parts]
+    # What rows never lack is not asked for until there is an entry: an update that takes it away may not know it.
+    loose = [
+        (part.path, value)
+        for part, value in zip(view.parts, values, strict=True)
+        if part.path and may_be_missing(model, view.entity, part.path)
+    ]
     holds = [_condition(model, view.entity, condition) for condition in view.where]
 
     def composed(entry: Entry) -> tuple[Any, ...] | None:
-        if not all(test(entry) for test in holds):
+        if not all(test(entry) for test in holds) or any(value(entry) is None for _, value in loose):
             return None
         found = tuple([value(entry) for value in values])
         return None if None in found else found
 
     conditions = [(str(condition.path), test) for condition, test in zip(view.where, holds, strict=True)]
-    parts = [(part.path, value) for part, value in zip(view.parts, values, strict=True) if part.path]
 
     def excludes(entry: Entry, changed: Set[str]) -> bool:
         return any(path not in changed and not test(entry) for path, test in conditions) or any(
-            path not in changed and value(entry) is None for path, value in parts
+            path not in changed and value(entry) is None for path, value in loose
         )
 
     return IndexKey(place, composed, frozenset(paths), excludes)

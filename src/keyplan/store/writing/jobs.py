@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from keyplan.engines.composed import told_values
 from keyplan.errors import ConflictError, RangeError, row_named
 from keyplan.model.entity import EXPIRES, Entity
 from keyplan.model.model import Model
@@ -174,7 +175,7 @@ class Update(Written):
         ttl = self.entity.ttl
         if ttl is not None and ttl.since in sets:
             sets[EXPIRES] = expiry(self.entity, sets, self.call.now)
-        if tests is None or not mutator.is_blind(self.entity.name, sets.keys(), adds.keys()):
+        if tests is None or not mutator.is_blind(self.entity.name, sets.keys(), adds.keys(), told_values(self.write)):
             return None
         row = dict(zip(self.entity.key, self.key, strict=True))
         return RowChange(

@@ -52,14 +52,15 @@ class Mutator(Followers):
 
     # What a write has to read
 
-    def is_blind(self, entity: str, sets: Set[str], adds: Set[str]) -> bool:
-        """Whether these columns of a row can be changed without knowing the old row."""
+    def is_blind(self, entity: str, sets: Set[str], adds: Set[str], told: Mapping[str, Any]) -> bool:
+        """Whether these columns of a row can be changed without knowing the old row; some get values that the model
+        tells."""
         changed = sets | adds
         given = {*sets, *self.model.entities[entity].key}
         if self.computed.feeds(entity, changed):
             return False
         for place in self.places.of[entity]:
-            if any(changed & paths and not paths <= given for paths in place.composed):
+            if any(key.needs_row(changed, given, told) for key in place.composed):
                 return False
             if not place.own & changed:
                 continue
@@ -200,7 +201,8 @@ class Mutator(Followers):
         if change.new is None or place.key_copies:
             return place.key_copies
         differing = differing_columns(change)
-        if place.composing & differing and any(str(path) in place.composing for path in place.copies):
+        copies = {str(path) for path in place.copies}
+        if any(key.paths & differing and key.paths & copies for key in place.composed):
             return True  # a key that the engine keeps is composed anew, copies included
         return bool(place.deciding & differing)
 

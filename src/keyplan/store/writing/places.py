@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from keyplan.engines.base import Kind, composed_keys
+from keyplan.engines.base import Kind
+from keyplan.engines.composed import ComposedKey, composed_keys
 from keyplan.engines.upserts import is_told_apart, needs_row
 from keyplan.errors import DesignError
 from keyplan.model.changing import changing_columns
@@ -53,8 +54,8 @@ class Place:
     """Own columns that an entry depends on; a change of others does not concern this place."""
     deciding: frozenset[str]
     """Own columns, key parts of the entity left out, that decide which entries there are."""
-    composed: tuple[frozenset[str], ...]
-    """Paths that each key is composed of under which the engine's own views over this one have the row."""
+    composed: tuple[ComposedKey, ...]
+    """The keys under which the engine's own views over this one have the row."""
     measures: tuple[tuple[Measure, Any], ...] = ()
     """With the function that works out each one's expression."""
     extremes: bool = False
@@ -66,7 +67,7 @@ class Place:
     @cached_property
     def composing(self) -> frozenset[str]:
         """Paths that the engine's own views over this one compose their keys of."""
-        return frozenset().union(*self.composed)
+        return frozenset().union(*(key.paths for key in self.composed))
 
     @cached_property
     def keyed(self) -> frozenset[str]:
@@ -323,7 +324,7 @@ def _place(
         lasting=frozenset(str(path) for path in copies if _expires(model, key.entity, path)),
         own=frozenset(own),
         deciding=frozenset(mutable),
-        composed=composed_keys(design.views.values(), kinds, view.name, key.entity),
+        composed=composed_keys(model, design.views.values(), kinds, view.name, key.entity),
         measures=tuple((one, compile_term(one.term) if one.term else None) for one in view.measures),
         extremes=any(one.how in ("min", "max") for one in view.measures),
         limit=limit,
