@@ -351,7 +351,7 @@ def _patch(place: Place, edit: Edit, use: Expression, body: dict[str, Any], term
         # What a row that is there may lack is not filled in, so that this is of new ones only.
         slot = place.slots[path]
         made = slot.attributes(value) if path not in changed else {}
-        if path == EXPIRES and made[slot.attribute] is not None:
+        if path == EXPIRES and made.get(slot.attribute) is not None:
             moment = value
             made[TTL] = {"N": str(expiry_seconds(moment))}
         for attribute, new in made.items():
