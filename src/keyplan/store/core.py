@@ -18,6 +18,7 @@ from keyplan.plan.design import Design
 from keyplan.store.pump import Tally, counted, patient
 from keyplan.store.reading.execute import Executor
 from keyplan.store.reading.patterns import Read
+from keyplan.store.steps import Steps, noting
 from keyplan.store.writing.mutate import Mutator
 from keyplan.store.writing.places import find_places
 from keyplan.store.writing.rows import RowReader
@@ -79,20 +80,14 @@ class Core:
         explain: bool = False,
     ) -> Proc[Any]:
         """One call of a pattern, its arguments checked at once."""
-        if not explain:
-            return patient(read.proc(read.call(arguments, self.clock(), consistency), cursor))
-        trace: list[dict[str, Any]] = []
-        call = read.call(arguments, self.clock(), consistency, trace)
-        return self.explained(read.proc(call, cursor), trace)
+        proc = read.proc(read.call(arguments, self.clock(), consistency), cursor)
+        return self.explained(proc) if explain else patient(proc)
 
     def write(self, write: Write, arguments: Mapping[str, Any], explain: bool = False) -> Proc[Any]:
         """One call of a write."""
         prepared = self.writer.prepare(write, write.name, arguments, self.clock(), set())
         proc = self.writer.run(prepared)
-        if not explain:
-            return patient(proc)
-        prepared.call.trace = []
-        return self.explained(proc, prepared.call.trace)
+        return self.explained(proc) if explain else patient(proc)
 
     def transact(self, transaction: Transaction, arguments: Mapping[str, Any], explain: bool = False) -> Proc[Any]:
         """One call of a transaction."""
@@ -109,22 +104,17 @@ class Core:
                     answers[part.write.name] = answer
             return answers
 
-        if not explain:
-            return patient(run())
-        trace: list[dict[str, Any]] = []
-        if prepared:
-            prepared[0].call.trace = trace
-        return self.explained(run(), trace)
+        return self.explained(run()) if explain else patient(run())
 
-    def explained(self, proc: Proc[Any], trace: list[dict[str, Any]]) -> Proc[tuple[Any, Executed]]:
+    def explained(self, proc: Proc[Any]) -> Proc[tuple[Any, Executed]]:
         """The same, with what was done."""
-        tally = Tally()
-        answer = yield from counted(patient(proc), tally)
-        rows = sum(step["rows"] for step in trace)
-        within = [step for step in trace if "inside" in step]
+        tally, steps = Tally(), Steps()
+        answer = yield from counted(noting(patient(proc), steps), tally)
+        rows = sum(step["rows"] for step in steps)
+        within = [step for step in steps if "inside" in step]
         rounds = tally.rounds + sum(step["inside"] for step in within)
         requests = tally.requests + sum(step["requests"] - 1 for step in within)
-        return answer, Executed(trace, rounds, requests, rows)
+        return answer, Executed(steps, rounds, requests, rows)
 
     def settle(self) -> Proc[None]:
         """Finishes what others have left half done, and waits for engines that follow their writes by themselves."""

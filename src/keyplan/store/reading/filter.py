@@ -28,8 +28,6 @@ class Call:
     args: Mapping[str, Any]
     now: datetime
     strong: int = False
-    trace: list[dict[str, Any]] | None = None
-    """Filled with the executed steps, if somebody wants to know."""
 
 
 Wanted = Callable[[Call, Mapping[str, Any]], "tuple[Any, ...] | None"]

@@ -79,7 +79,7 @@ class Read:
         if pattern.kind == "rank":
             self.order = self.order or by_key(self.entity)
 
-    def call(self, arguments: Mapping[str, Any], now: Any, consistency: str | None, trace: Any = None) -> Call:
+    def call(self, arguments: Mapping[str, Any], now: Any, consistency: str | None) -> Call:
         """Checks the arguments of one call."""
         args = self.bind(arguments)
         level = self.level
@@ -87,7 +87,7 @@ class Read:
             level = self.level_of(consistency)
         if self.unserved is not None:
             raise UnsupportedError(f"{self.pattern.name}: this design does not serve it: {self.unserved.reason}")
-        return Call(args, now, STRENGTHS[level], trace)
+        return Call(args, now, STRENGTHS[level])
 
     def bind(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """The parameters; what does not pass at once is left to the binder, which knows what to say."""

@@ -28,6 +28,7 @@ from keyplan.store.reading.filter import Call, Holds, Row, compile_filter
 from keyplan.store.reading.keys import Key, key_of
 from keyplan.store.reading.order import Position, position_of, sort_rows, total
 from keyplan.store.reading.spans import Spans
+from keyplan.store.steps import note
 
 MOST_AT_ONCE = 1000
 """Rows asked for per span when topping up."""
@@ -214,8 +215,7 @@ class SearchNode:
                 rows = [*rows, *found] if rows else found
                 if answer.more is not None and (limit is None or len(rows) < limit):
                     more.append(answer.more)
-            if call.trace is not None:
-                call.trace.append({"op": self.op, "view": self.search.view, "requests": len(asks), "rows": read})
+            note(self.op, self.search.view, len(asks), read)
             asks = more
         return [rows if limit is None else rows[:limit]]
 
@@ -335,8 +335,7 @@ class SearchNode:
                 goes_on = limit is None or any(len(found[numbers[index]]) < limit for index in answer.more.spans)
                 if lacking if self.topped is not None and any(answer.rows) else goes_on:
                     more.append(answer.more)
-            if call.trace is not None:
-                call.trace.append({"op": self.op, "view": self.search.view, "requests": len(asks), "rows": read})
+            note(self.op, self.search.view, len(asks), read)
             asks = more
         return last
 

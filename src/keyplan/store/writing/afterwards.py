@@ -17,6 +17,7 @@ from keyplan.errors import ConflictError
 from keyplan.model.model import Model
 from keyplan.plan.edits import Edit
 from keyplan.store.pump import Tally, counted
+from keyplan.store.steps import sent
 from keyplan.store.writing.changes import Batch, ChangedMeanwhileError, Name, RowChange, differing_columns
 from keyplan.store.writing.intents import Intents
 from keyplan.store.writing.mutate import Mutator
@@ -97,7 +98,7 @@ class Afterwards:
     def write(self, edits: Sequence[Edit]) -> Proc[None]:
         if not edits:
             return
-        (reply,) = yield [self.codec.write(edits)]
+        reply = yield from sent(self.codec, edits)
         if isinstance(reply, ConflictError):
             raise ChangedMeanwhileError("others keep changing the same rows; try again")
         if isinstance(reply, Exception):

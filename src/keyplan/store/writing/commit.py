@@ -14,6 +14,7 @@ from keyplan.engines.rounds import Pause, Proc, Reply, Request
 from keyplan.errors import ConflictError, EngineError, KeyplanError, UncertainError
 from keyplan.plan.edits import Edit
 from keyplan.store.pump import Tally
+from keyplan.store.steps import note, views_of
 from keyplan.store.writing.changes import Batch, ChangedMeanwhileError, RowChange
 from keyplan.store.writing.doubt import Doubt
 from keyplan.store.writing.guards import expired_owners, may_have_gone
@@ -57,7 +58,6 @@ class Commit:
         writer: Writer,
         jobs: Sequence[Job],
         now: datetime,
-        trace: list[dict[str, Any]] | None = None,
         known: Mapping[tuple[str, Key], Row | None] = MappingProxyType({}),
     ) -> None:
         """Rows that are `known` are read again only if the engine refuses what follows from them."""
@@ -68,7 +68,6 @@ class Commit:
         self.afterwards = writer.afterwards
         self.jobs = jobs
         self.now = now
-        self.trace = trace
         self.known = known
         self.attempt = -1
         self.reading: Reading = "needed"
@@ -117,8 +116,8 @@ class Commit:
             if sent is None:
                 continue
             (reply,) = yield [sent.request]
-            if self.trace is not None:
-                self.trace.append(traced(sent.batch, sent.inside))
+            inside = {"inside": sent.inside.rounds} if sent.inside.rounds else {}
+            note("write", views_of(sent.batch.edits), 1 + sent.inside.requests, len(sent.batch.edits), **inside)
             if not isinstance(reply, Exception):
                 return (yield from self.done(sent, reply))
             if isinstance(reply, UncertainError):
@@ -297,10 +296,3 @@ class Commit:
             raise self.writer.refusals.refusal(batch, number, reply)
         self.repeated = not more
         self.cleared = more
-
-
-def traced(batch: Batch, inside: Tally) -> dict[str, Any]:
-    """A write as a step of what a call did."""
-    views = ", ".join(dict.fromkeys(edit.view for edit in batch.edits))
-    step: dict[str, Any] = {"op": "write", "view": views, "requests": 1 + inside.requests, "rows": len(batch.edits)}
-    return step | {"inside": inside.rounds} if inside.rounds else step

@@ -21,6 +21,7 @@ from keyplan.engines.rounds import Pause, Proc
 from keyplan.model.values import from_json
 from keyplan.plan.edits import Edit
 from keyplan.plan.intents import INTENTS
+from keyplan.store.steps import sent
 from keyplan.store.writing.changes import Batch, RowChange, Source
 from keyplan.store.writing.rows import Key, Row
 
@@ -129,7 +130,7 @@ class Copies:
             beside = (yield from self.intents.chunks.beside(now, changed)) if followers else None
             finished = yield from self.intents.chunks.write(changed, followers, now, beside)
             if finished:
-                (reply,) = yield [self.intents.codec.write([Edit(INTENTS, "delete", (copied.name,))])]
+                reply = yield from sent(self.intents.codec, [Edit(INTENTS, "delete", (copied.name,))])
                 if isinstance(reply, Exception):
                     raise reply
                 return True

@@ -22,6 +22,7 @@ from keyplan.engines.rounds import Proc, Reply
 from keyplan.errors import ConflictError, UncertainError
 from keyplan.plan.edits import Edit, Test
 from keyplan.plan.intents import INTENTS
+from keyplan.store.steps import sent
 from keyplan.store.writing.changes import Batch, ChangedMeanwhileError, Name, RowChange
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Ghosts:
         most = self.intents.most or len(put)
         mine = [_release(name, text) for name in names]
         for start in range(0, len(put), most):
-            (reply,) = yield [self.codec.write(put[start : start + most])]
+            reply = yield from sent(self.codec, put[start : start + most])
             if isinstance(reply, ConflictError | UncertainError):
                 yield from self.release(mine[: start + most])
                 yield from self.intents.finish_all(now)
@@ -86,7 +87,7 @@ class Ghosts:
 
     def send(self, edits: Sequence[Edit], held: Sequence[Edit]) -> Proc[Reply]:
         """Writes edits together with those that let ghosts go; if that is refused, they are let go all the same."""
-        (reply,) = yield [self.codec.write([*edits, *held])]
+        reply = yield from sent(self.codec, [*edits, *held])
         if isinstance(reply, ConflictError):
             yield from self.release(held)
         return reply
@@ -95,9 +96,8 @@ class Ghosts:
         """Lets go what is still held for some edits."""
         for edit in edits:
             if edit.view == INTENTS and edit.tests:
-                (reply,) = yield [
-                    self.codec.write([Edit(INTENTS, "delete", edit.key, expect="present", tests=edit.tests)])
-                ]
+                gone = Edit(INTENTS, "delete", edit.key, expect="present", tests=edit.tests)
+                reply = yield from sent(self.codec, [gone])
                 if isinstance(reply, Exception) and not isinstance(reply, ConflictError | UncertainError):
                     raise reply
 

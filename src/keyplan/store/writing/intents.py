@@ -28,6 +28,7 @@ from keyplan.model.values import from_json, to_json
 from keyplan.plan.edits import Edit, Test
 from keyplan.plan.intents import INTENTS
 from keyplan.plan.steps import Search
+from keyplan.store.steps import answered, sent
 from keyplan.store.writing.changes import Batch, RowChange, differing_columns
 from keyplan.store.writing.chunks import Chunks
 from keyplan.store.writing.copies import Copied, Copies
@@ -223,20 +224,9 @@ class Intents:
         """The intents that somebody left behind."""
         if self.reader is None:
             return []
-        found: list[Left] = []
         asks = self.reader.ask([Span(())], None, strong=True)
-        while asks:
-            replies = yield [ask.request for ask in asks]
-            more = []
-            for ask, reply in zip(asks, replies, strict=True):
-                if isinstance(reply, Exception):
-                    raise reply
-                answer = self.reader.answer(ask, reply)
-                found += [self.read(row["row"], row["text"]) for rows in answer.rows for row in rows]
-                if answer.more is not None:
-                    more.append(answer.more)
-            asks = more
-        return found
+        answers = yield from answered(self.reader, asks, INTENTS)
+        return [self.read(row["row"], row["text"]) for _, answer in answers for rows in answer.rows for row in rows]
 
     def read(self, name: str, text: str) -> Left:
         """The change that an intent stands for; of an entity that another design has had here, nothing but its name."""
@@ -314,7 +304,7 @@ class Intents:
                 tests = (Test("text", "=", one.intent),) if isinstance(one, RowChange) else ()
                 name = self.name(one) if isinstance(one, RowChange) else one.name
                 edit = Edit(INTENTS, "delete", (name,), expect="present" if is_change else "any", tests=tests)
-                (reply,) = yield [self.codec.write([edit])]
+                reply = yield from sent(self.codec, [edit])
                 if isinstance(reply, Exception) and not isinstance(reply, ConflictError):
                     raise reply
 
@@ -339,7 +329,7 @@ class Intents:
             if finished:
                 # Somebody else may have finished it, and the next one of the row may stand there.
                 done = Edit(INTENTS, "delete", (self.name(change),), expect="present", tests=(Test("text", "=", text),))
-                (reply,) = yield [self.codec.write([done])]
+                reply = yield from sent(self.codec, [done])
                 if isinstance(reply, Exception) and not isinstance(reply, ConflictError):
                     raise reply
                 return True

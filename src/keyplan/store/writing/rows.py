@@ -19,6 +19,7 @@ from keyplan.store.pump import gather
 from keyplan.store.reading.execute import Executor, Runner
 from keyplan.store.reading.expiry import is_gone
 from keyplan.store.reading.filter import Call
+from keyplan.store.steps import answered
 from keyplan.store.writing.folding import folded, with_changes
 from keyplan.store.writing.places import Kept, Place, Places
 
@@ -171,18 +172,9 @@ def entries_at(codec: Codec, place: Place, keys: Sequence[Key], takes: Sequence[
     width = len(place.key.partition)
     found: list[list[Row]] = [[] for _ in keys]
     asks = reader.ask([Span(key[:width], key[width:]) for key in keys], None, strong=True)
-    while asks:
-        replies = yield [ask.request for ask in asks]
-        more = []
-        for ask, reply in zip(asks, replies, strict=True):
-            if isinstance(reply, Exception):
-                raise reply
-            answer = reader.answer(ask, reply)
-            for number, rows in zip(ask.spans, answer.rows, strict=True):
-                found[number] += rows
-            if answer.more is not None:
-                more.append(answer.more)
-        asks = more
+    for ask, answer in (yield from answered(reader, asks, place.view.name)):
+        for number, rows in zip(ask.spans, answer.rows, strict=True):
+            found[number] += rows
     return [rows[0] if rows else None for rows in found]
 
 

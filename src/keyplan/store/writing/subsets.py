@@ -19,6 +19,7 @@ from keyplan.plan.edits import Edit, Test
 from keyplan.plan.steps import Search
 from keyplan.plan.view import VERSION
 from keyplan.store.pump import gather
+from keyplan.store.steps import answered
 from keyplan.store.writing.changes import Work
 from keyplan.store.writing.places import Place, Places
 from keyplan.store.writing.rows import Key, Row, RowReader
@@ -86,16 +87,10 @@ class Subsets:
         asks = reader.ask([Span(parent[:width], parent[width:])], None, strong=True)
         kept: set[Key] = set()
         version: Any = None
-        while asks:
-            (ask,) = asks
-            (reply,) = yield [ask.request]
-            if isinstance(reply, Exception):
-                raise reply
-            answer = reader.answer(ask, reply)
+        for _, answer in (yield from answered(reader, asks, place.view.name)):
             for row in answer.rows[0]:
                 kept |= {*place.key.of(row)}
                 version = row[VERSION]
-            asks = [answer.more] if answer.more is not None else []
         return kept, version
 
     def first(self, place: Place, parent: Key, limit: int, work: Work) -> Proc[list[Row]]:

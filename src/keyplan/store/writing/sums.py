@@ -24,6 +24,7 @@ from keyplan.plan.intents import INTENTS
 from keyplan.plan.late_sums import may_come_late
 from keyplan.plan.types import part_type
 from keyplan.plan.view import View
+from keyplan.store.steps import sent
 from keyplan.store.writing.changes import Batch
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Sums:
         attempt = 0
         while attempt < ATTEMPTS:
             now, rest = owed.sums[: most - 1], self.owed(owed.name, owed.label, owed.sums[most - 1 :])
-            (reply,) = yield [self.intents.codec.write([*now, self.changed(owed, rest)])]
+            reply = yield from sent(self.intents.codec, [*now, self.changed(owed, rest)])
             if not isinstance(reply, Exception):
                 if not rest.sums:
                     return True
@@ -109,7 +110,7 @@ class Sums:
             owed = yield from self.found(name)
             while owed is not None and any(edit.view in views for edit in owed.sums):
                 rest = self.owed(name, owed.label, [edit for edit in owed.sums if edit.view not in views])
-                (reply,) = yield [self.intents.codec.write([self.changed(owed, rest)])]
+                reply = yield from sent(self.intents.codec, [self.changed(owed, rest)])
                 if isinstance(reply, Exception) and not isinstance(reply, ConflictError | UncertainError):
                     raise reply
                 owed = yield from self.found(name)

@@ -189,7 +189,7 @@ class Writer:
         jobs = [job for one in prepared for job in one.jobs]
         if not jobs:
             return [None for _ in prepared]
-        rows = yield from self.commit(jobs, prepared[0].call.now, prepared[0].call.trace, known)
+        rows = yield from self.commit(jobs, prepared[0].call.now, known)
         return [self.answer(one, rows) for one in prepared]
 
     def found(self, prepared: Prepared) -> Proc[tuple[list[Key], dict[tuple[str, Key], Row | None]]]:
@@ -235,7 +235,7 @@ class Writer:
             for job in jobs:
                 if isinstance(job, Delete) and (write.entity, job.key) in written:
                     job.taken_along, known[write.entity, job.key] = True, None
-            done = yield from gather(self.commit([job], call.now, call.trace, known) for job in jobs)
+            done = yield from gather(self.commit([job], call.now, known) for job in jobs)
             written.update(place for rows in done for place in rows)
         return sum((write.entity, key) in written for key in keys)
 
@@ -243,14 +243,13 @@ class Writer:
         self,
         jobs: Sequence[Job],
         now: datetime,
-        trace: list[dict[str, Any]] | None = None,
         known: Mapping[tuple[str, Key], Row | None] = MappingProxyType({}),
     ) -> Proc[Rows]:
         """Does the jobs in one atomic request; returns the rows that were written, as they are returned.
 
         Rows that are `known` are read again only if the engine refuses what follows from them.
         """
-        return Commit(self, jobs, now, trace, known).run()
+        return Commit(self, jobs, now, known).run()
 
 
 def note(job: Job, written: set[tuple[str, Key]]) -> None:
