@@ -22,7 +22,7 @@ ROUNDS = 10
 """How often rows are added to the program without integers: after three or four, hardly any are found."""
 BRANCHES = 60
 """So many are tried: more take longer than the general solver."""
-STEPS = 1_500_000
+STEPS = 600_000
 """Where entries may be larger beside others, so many branches times variables are tried: each branch adds the rows
 about that as it needs them, and the general solver begins anew for them, again and again."""
 VARIABLES = 5_000

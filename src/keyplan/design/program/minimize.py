@@ -29,7 +29,7 @@ DUAL, PRIMAL = 1, 4
 """The solver's own numbers of its simplex methods."""
 AGAIN = 20
 """How often the solver runs for rows about larger entries: mostly once or twice."""
-EXACT = 3_000
+EXACT = 1_200
 LITTLE = 2e-4
 """In programs of more variables, the share of the whole that such rows may still be about: each run takes as long as
 all the rest. It is part of the gap that is told."""
