@@ -69,16 +69,29 @@ def item(row: Row) -> dict[str, Any]:
     return made
 
 
+def told_by_key(partition: str, sort: str) -> Row:
+    """What stands in the key of the index, whose entries therefore do not have it besides."""
+    _, created, order_id = sort.split("#")
+    customer = partition.removeprefix("CUSTOMER#")
+    return {"order_id": UUID(order_id), "customer": UUID(customer), "created_at": moment(created)}
+
+
 def order(found: dict[str, Any]) -> Row:
     """An item as it comes from DynamoDB."""
     note = found.get("note")
+    if "order_id" in found:
+        told = {
+            "order_id": UUID(found["order_id"]["S"]),
+            "customer": UUID(found["customer"]["S"]),
+            "created_at": moment(found["created_at"]["S"]),
+        }
+    else:
+        told = told_by_key(found["GSI1PK"]["S"], found["GSI1SK"]["S"])
     return {
-        "order_id": UUID(found["order_id"]["S"]),
-        "customer": UUID(found["customer"]["S"]),
+        **told,
         "status": found["status"]["S"],
         "total": Decimal(found["total"]["N"]),
         "paid": found["paid"]["BOOL"],
-        "created_at": moment(found["created_at"]["S"]),
         "note": None if note is None else note["S"],
     }
 
@@ -146,7 +159,8 @@ class Pynamo:
     @staticmethod
     def row(found: Any) -> Row:
         names = ("order_id", "customer", "status", "total", "paid", "created_at", "note")
-        return {name: getattr(found, name) for name in names}
+        row = {name: getattr(found, name) for name in names}
+        return row if row["order_id"] is not None else row | told_by_key(found.GSI1PK, found.GSI1SK)
 
 
 def _pynamo_model(endpoint: str, table: str, in_flight: int) -> Any:
@@ -215,12 +229,14 @@ class Aiodynamo:
         from aiodynamo.credentials import Key, StaticCredentials  # type: ignore[import-not-found,unused-ignore]
         from aiodynamo.expressions import F, HashKey, RangeKey  # type: ignore[import-not-found,unused-ignore]
         from aiodynamo.http.aiohttp import AIOHTTP  # type: ignore[import-not-found,unused-ignore]
+        from aiodynamo.models import Select  # type: ignore[import-not-found,unused-ignore]
 
         access = StaticCredentials(Key("local", "local"))
         self.client = Client(AIOHTTP(session), access, REGION, endpoint=URL(endpoint), numeric_type=Decimal)
         self.table = table
         self.absent = F("PK").does_not_exist()
         self.hash_key, self.range_key = HashKey, RangeKey
+        self.projected = Select.all_projected_attributes
 
     async def get(self, order_id: UUID) -> Row | None:
         from aiodynamo.errors import ItemNotFound  # type: ignore[import-not-found,unused-ignore]
@@ -232,7 +248,9 @@ class Aiodynamo:
 
     async def query(self, customer_id: UUID) -> list[Row]:
         condition = self.hash_key("GSI1PK", f"CUSTOMER#{customer_id}") & self.range_key("GSI1SK").begins_with("ORDER#")
-        found = self.client.query(self.table, condition, index=INDEX, scan_forward=False, limit=20)
+        found = self.client.query(
+            self.table, condition, index=INDEX, scan_forward=False, limit=20, select=self.projected
+        )
         return [self.row(one) async for one in found]
 
     async def put(self, row: Row) -> None:
@@ -251,12 +269,18 @@ class Aiodynamo:
 
     @staticmethod
     def row(found: dict[str, Any]) -> Row:
+        if "order_id" in found:
+            told = {
+                "order_id": UUID(found["order_id"]),
+                "customer": UUID(found["customer"]),
+                "created_at": moment(found["created_at"]),
+            }
+        else:
+            told = told_by_key(found["GSI1PK"], found["GSI1SK"])
         return {
-            "order_id": UUID(found["order_id"]),
-            "customer": UUID(found["customer"]),
+            **told,
             "status": found["status"],
             "total": found["total"],
             "paid": found["paid"],
-            "created_at": moment(found["created_at"]),
             "note": found.get("note"),
         }
