@@ -26,6 +26,8 @@ Shaper = Callable[[Flat], dict[str, Any]]
 
 _shapers: WeakKeyDictionary[Model, dict[tuple[str, tuple[str, ...]], Shaper]] = WeakKeyDictionary()
 """Those without roles, which writes ask for call after call."""
+_created: WeakKeyDictionary[Model, dict[tuple[str, ...], Shaper]] = WeakKeyDictionary()
+"""Of new rows: by their entity and what was filled in."""
 
 
 def shape(model: Model, entity: str, select: Select, flat: Flat) -> dict[str, Any]:
@@ -60,8 +62,12 @@ def plain_columns(model: Model, entity: str, select: Select) -> tuple[str, ...] 
 def shape_created(model: Model, new: NewRow) -> dict[str, Any]:
     """What a create or upsert returns: the key, whatever the store filled in, and the same of the children."""
     entity = model.entities[new.entity]
-    columns = tuple(column for column in entity.columns if column in entity.key or column in new.filled)
-    answer = shape(model, new.entity, Select(columns), new.values)
+    known = _created.setdefault(model, {})
+    place = (new.entity, *new.filled)
+    if place not in known:
+        columns = tuple(column for column in entity.columns if column in entity.key or column in new.filled)
+        known[place] = shaper(model, new.entity, Select(columns))
+    answer = known[place](new.values)
     for name, rows in new.children.items():
         answer[name] = _one_or_all(entity.roles[name], [shape_created(model, row) for row in rows])
     return answer

@@ -19,6 +19,11 @@ Steps = list[dict[str, Any]]
 _asked: ContextVar[Steps | None] = ContextVar("steps", default=None)
 
 
+def is_asked() -> bool:
+    """Whether somebody wants to know the steps of this call."""
+    return _asked.get() is not None
+
+
 def note(op: str, view: str, requests: int, rows: int, **more: int) -> None:
     """Notes a step of this call, if somebody wants to know."""
     steps = _asked.get()

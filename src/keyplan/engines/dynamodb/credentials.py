@@ -125,7 +125,8 @@ def resolve(address: Address) -> Access:
     is_named = address.profile is not None or any(os.environ.get(name) for name in _NAMED)
     if endpoint is not None and not is_named and urlsplit(endpoint).hostname in _LOOPBACK:
         _check_endpoint(endpoint)
-        return Access(endpoint, address.region or _environment_region() or _LOCAL_REGION, _local_credentials)
+        local = _local_credentials()
+        return Access(endpoint, address.region or _environment_region() or _LOCAL_REGION, lambda: local)
     session = _session(address.profile)
     region = address.region or _environment_region() or _guarded(lambda: session.get_config_variable("region"))
     if endpoint is None:

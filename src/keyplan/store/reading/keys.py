@@ -83,8 +83,16 @@ class Key:
     def parts(self) -> tuple[KeyPart, ...]:
         return (*self.partition, *self.sort)
 
+    @cached_property
+    def _paths(self) -> tuple[str, ...] | None:
+        """The paths of all parts, if each is a value of the row as it stands there."""
+        return tuple(part.path for part in self.parts) if all(part.is_plain for part in self.parts) else None
+
     def of(self, row: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """The keys of all entries that a row has, the view's `where` left aside."""
+        if self._paths is not None:
+            key = tuple([row.get(path) for path in self._paths])
+            return [] if None in key else [key]
         values = [part.values(row) for part in self.parts]
         return list(product(*values))
 

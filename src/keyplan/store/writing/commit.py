@@ -14,7 +14,7 @@ from keyplan.engines.rounds import Pause, Proc, Reply, Request
 from keyplan.errors import ConflictError, EngineError, KeyplanError, UncertainError
 from keyplan.plan.edits import Edit
 from keyplan.store.pump import Tally
-from keyplan.store.steps import note, views_of
+from keyplan.store.steps import is_asked, note, views_of
 from keyplan.store.writing.changes import Batch, ChangedMeanwhileError, RowChange
 from keyplan.store.writing.doubt import Doubt
 from keyplan.store.writing.guards import expired_owners, may_have_gone
@@ -116,8 +116,9 @@ class Commit:
             if sent is None:
                 continue
             (reply,) = yield [sent.request]
-            inside = {"inside": sent.inside.rounds} if sent.inside.rounds else {}
-            note("write", views_of(sent.batch.edits), 1 + sent.inside.requests, len(sent.batch.edits), **inside)
+            if is_asked():
+                inside = {"inside": sent.inside.rounds} if sent.inside.rounds else {}
+                note("write", views_of(sent.batch.edits), 1 + sent.inside.requests, len(sent.batch.edits), **inside)
             if not isinstance(reply, Exception):
                 return (yield from self.done(sent, reply))
             if isinstance(reply, UncertainError):

@@ -8,7 +8,7 @@ one atomic request either sees the world as it was read, or is refused and worke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
@@ -19,6 +19,7 @@ from keyplan.errors import ConflictError
 from keyplan.model.model import Model
 from keyplan.model.pattern import Path
 from keyplan.plan.edits import Edit, Test
+from keyplan.store.writing.alone import Alone
 from keyplan.store.writing.changes import (
     Batch,
     RowChange,
@@ -44,6 +45,7 @@ class Mutator(Followers):
 
     def __init__(self, model: Model, places: Places, reader: RowReader) -> None:
         super().__init__(model, places, reader)
+        self.alone = Alone(places)
         self.computed = ComputedColumns(model, places, reader)
         self.subsets = Subsets(model, places, reader)
         self.groups = Groups(self)
@@ -117,7 +119,13 @@ class Mutator(Followers):
         ago are not read again: what is copied of them is tested by the write. Rows that are placed anew may stand under
         what rows were before they were `done`, or in the `past`.
         """
-        done = list(done)
+        done, past = list(done), list(past)
+        alone = self.alone.edits(changes, now) if not done and not past else None
+        if alone is not None:
+            edits = self.merged(alone, changes)
+            return Batch(
+                edits, list(changes), {edit.row: number for number, edit in enumerate(edits) if edit.returning}
+            )
         world = World(self.model, self.reader, now, dict(seen))
         for entity, key, row in (*past, *((one.entity, one.key, None if one.ghost else one.old) for one in done)):
             world.past.setdefault((entity, key), []).append(row)
@@ -160,18 +168,14 @@ class Mutator(Followers):
                 self.lagging.check_behind(work, number, change)
         yield from self.groups.turn_over(work)
         yield from self.subsets.refill(work)
-        try:
-            edits = merged(work.edits, self.extreme_names, changes)
-        except ConflictError as error:
-            raise type(error)(f"{changes[0].label}: {error}") from None
+        edits = self.merged(work.edits, changes)
         edits = yield from self.groups.extended(edits)
-        homes = {edit.row: number for number, edit in enumerate(edits) if edit.returning}
         unchecked = list(dict.fromkeys(work.unchecked))
         lagging = list(work.lagging)
         return Batch(
             edits,
             changes,
-            homes,
+            _homes(edits),
             derived.doubtful,
             work.sources,
             unchecked,
@@ -180,6 +184,15 @@ class Mutator(Followers):
             work.leaving,
             frozenset(world.used),
         )
+
+    def merged(self, edits: list[Edit], changes: Sequence[RowChange]) -> list[Edit]:
+        """At most one edit per entry."""
+        if len(edits) == 1:
+            return edits
+        try:
+            return merged(edits, self.extreme_names, changes)
+        except ConflictError as error:
+            raise type(error)(f"{changes[0].label}: {error}") from None
 
     def derived(self, changes: list[RowChange], now: datetime) -> Proc[Derived]:
         """What follows for computed columns that homes hold."""
@@ -465,3 +478,8 @@ class Mutator(Followers):
                 row=number,
             )
         )
+
+
+def _homes(edits: Iterable[Edit]) -> dict[int, int]:
+    """Number of the change to the number of the edit that returns its row."""
+    return {edit.row: number for number, edit in enumerate(edits) if edit.returning}

@@ -31,6 +31,9 @@ class RowChanges:
         self, jobs: Sequence[Job], now: datetime, reading: Reading, known: Mapping[tuple[str, Key], Row | None]
     ) -> Proc[tuple[list[RowChange], Mapping[tuple[str, Key], Row | None]]]:
         """The row changes of the jobs, from old rows read now where they are needed, and other rows that were read."""
+        created = self.created(jobs, now) if reading != "all" else None
+        if created is not None:
+            return created, {}
         # A row that later ones of this write take a snapshot of has to be known whole.
         copying = max((n for n, job in enumerate(jobs) if _may_copy(job)), default=-1)
         blind = {
@@ -72,6 +75,22 @@ class RowChanges:
                     change.covered = frozenset((role.entity, role.field) for role in roles)
                 found += yield from self.cascade(job, found, now)
         return found, world.seen
+
+    def created(self, jobs: Sequence[Job], now: datetime) -> list[RowChange] | None:
+        """The same where nothing at all has to be read: whole rows without snapshots, whatever was there before."""
+        found: list[RowChange] = []
+        for job in jobs:
+            if not isinstance(job, Put) or job.new.sources:
+                return None
+            change = job.blind(self.mutator)
+            if change is None:
+                return None
+            found.append(change)
+        for job in jobs:
+            if job.entity.ttl is not None:
+                assert isinstance(job, Put)
+                job.new.values[EXPIRES] = expiry(job.entity, job.new.values, now)
+        return found
 
     def fetch_sources(self, world: World, fresh: Iterable[NewRow]) -> Proc[None]:
         yield from world.fetch(

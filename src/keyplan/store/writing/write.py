@@ -17,7 +17,7 @@ from keyplan.engines.rounds import Proc
 from keyplan.errors import ArgumentError, ConflictError, UnsupportedError
 from keyplan.model.arguments import Binder, Part
 from keyplan.model.model import Model
-from keyplan.model.new_row import NewId, NewRow, generate, row_from_arguments
+from keyplan.model.new_row import NewId, NewRow, RowMaker, generate, row_maker
 from keyplan.model.pattern import Condition, Select
 from keyplan.model.shape import shape, shape_created
 from keyplan.model.write import Write, has_to_be_found, is_told_by_others, written_along, written_entities
@@ -53,7 +53,10 @@ class Prepared:
 
 @dataclass
 class _Compiled:
+    maker: RowMaker | None
+    """Of a create or upsert."""
     binder: Binder | None
+    """Of the others."""
     own: tuple[Condition, ...]
     """The conditions besides the key that the row itself tells about."""
     where: Filter | None
@@ -92,7 +95,8 @@ class Writer:
 
     def compile(self, write: Write) -> _Compiled:
         entity = self.model.entities[write.entity]
-        binder = None if write.kind in ("create", "upsert") else Binder(self.model, write)
+        maker = row_maker(self.model, write.entity, write.children) if write.kind in ("create", "upsert") else None
+        binder = Binder(self.model, write) if maker is None else None
         fixed = fixing(entity, write).values()
         own = tuple(one for one in write.where if self.tells(write, one) and not any(one is other for other in fixed))
         plan = self.design.writes.get(write.name)
@@ -100,6 +104,7 @@ class Writer:
         if has_to_be_found(entity, write) and plan is not None and plan.find:
             find = self.executor.compile(plan.find)
         return _Compiled(
+            maker,
             binder,
             own,
             compile_filter(self.model, write.entity, own),
@@ -128,15 +133,14 @@ class Writer:
         """Checks the arguments of one write; `written` holds the rows that the same call writes already."""
         compiled = self.compiled[write.name]
         entity = self.model.entities[write.entity]
-        if compiled.binder is None:
-            new = row_from_arguments(
-                self.model, label, write.entity, arguments, now=now, children=write.children, new_id=self.new_id
-            )
+        if compiled.maker is not None:
+            new = compiled.maker.row(label, arguments, now, self.new_id)
             self.refuse_unserved(write, label)
             jobs = self.puts(new, write.kind == "upsert")
             for job in jobs:
                 note(job, written)
             return Prepared(write, label, Call({}, now), jobs, new)
+        assert compiled.binder is not None
         call = Call(compiled.binder(arguments, label), now)
         self.refuse_unserved(write, label)
         if not write.by_key:
