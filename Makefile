@@ -14,7 +14,7 @@ SERVERS := $(wildcard tests/engines/*/server.py)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lint check test bench soak up clean
+.PHONY: help demo servers lint check test bench soak up clean
 
 help:
 	@sed -n 's/^# //p' Makefile | sed '/^$$/d' | head -n 5
@@ -44,6 +44,10 @@ $(VENV)/engines.stamp: Makefile
 		"ls /usr/lib/*/libcurl.so.4" libcurl4 "ls /usr/lib/*/libssl.so.3" libssl3
 	@mkdir -p $(VENV) && touch $@
 
+# While the rest is installed, if make runs two jobs; otherwise, and without harm, in its turn.
+servers: $(VENV)/python.stamp $(VENV)/engines.stamp
+	@$(BIN)/python -m tests.engines.fetch
+
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check src tests
 	$(BIN)/ruff check src tests
@@ -57,7 +61,7 @@ QUICK := tests/unit tests/cli tests/engines/sqlite tests/conformance/test_genera
 check: lint
 	KEYPLAN_PROGRAMS=20 KEYPLAN_DESIGNS=3 $(BIN)/pytest -q -n $(JOBS) --engine sqlite -m "not thorough" --hypothesis-profile quick $(QUICK)
 
-test: $(VENV)/dev.stamp $(VENV)/engines.stamp
+test: servers $(VENV)/dev.stamp
 	$(BIN)/pytest -n $(JOBS) --dist worksteal $(if $(ENGINE),--engine $(ENGINE))
 
 soak: $(VENV)/dev.stamp $(VENV)/engines.stamp

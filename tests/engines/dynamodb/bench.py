@@ -22,7 +22,8 @@ from keyplan.engines.dynamodb.transport import Call, Transport
 from tests.bench.harness import Compared, compare, comparison_table, failures, machine
 from tests.bench.orders import MODEL, Row, new_id, orders
 from tests.engines.dynamodb import rivals
-from tests.engines.dynamodb.server import DYNOXIDE, Server
+from tests.engines.dynamodb.server import Server
+from tests.engines.dynamodb.software import DYNOXIDE
 
 IN_FLIGHT = 32
 TABLE = "bench"

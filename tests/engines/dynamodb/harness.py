@@ -16,7 +16,8 @@ from keyplan.engines.dynamodb.faults import MissingTableError, RefusedError
 from keyplan.engines.dynamodb.layout import PK, RECORD_TAG, SK
 from keyplan.engines.dynamodb.transport import Transport
 from tests.engines import harness
-from tests.engines.dynamodb.server import Server, can_run_dynoxide
+from tests.engines.dynamodb.server import Server
+from tests.engines.dynamodb.software import can_run_dynoxide
 
 BATCH = 25
 """Deletes in one request, at most (AWS, quotas of BatchWriteItem)."""

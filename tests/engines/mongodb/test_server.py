@@ -14,7 +14,8 @@ from pymongo import MongoClient
 from pymongo.errors import ServerSelectionTimeoutError
 
 from tests.engines import fetch
-from tests.engines.mongodb.server import MONGOD, Server, Shared
+from tests.engines.mongodb.server import Server, Shared
+from tests.engines.mongodb.software import MONGOD
 
 ROOT = Path(__file__).parents[3]
 
