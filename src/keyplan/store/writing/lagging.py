@@ -32,7 +32,7 @@ class Lagging:
         """Notes the rows by which a row that goes, or is pointed elsewhere, or follows, has no entry at a place."""
         old, new = change.old, change.new
         assert old is not None
-        if new is None or any(work.world.is_touched(change.entity, old, new, path) for path in place.key_paths):
+        if new is None or work.world.touched(change.entity, old, new, place.key_paths):
             for found in self.behind_key(work, place, change.entity, old, new=False):
                 work.lagging[found] = None
 

@@ -36,7 +36,7 @@ from keyplan.store.writing.followers import Followers
 from keyplan.store.writing.groups import Groups
 from keyplan.store.writing.lagging import Lagging
 from keyplan.store.writing.places import Place, Places
-from keyplan.store.writing.rows import Key, Row, RowReader, World
+from keyplan.store.writing.rows import Key, Row, RowReader, World, by_roles
 from keyplan.store.writing.subsets import Subsets
 
 
@@ -142,13 +142,13 @@ class Mutator(Followers):
         changes += [*derived.changes, *derived.ghosts]
         changes += yield from self.following(world, changes, followers=followers)
         yield from world.fetch(
-            (change.entity, row, path.roles, new)
+            (change.entity, row, roles, new)
             for change in changes
             for row, new in ((change.old, False), (change.new, True))
             if row is not None
             for place in self.places.of[change.entity]
             if self.copies_needed(place, change) and (new or not (place.measures or place.dangling))
-            for path in place.copies
+            for roles, _ in by_roles(place.copies)
         )
         yield from self.lagging.remember(world, changes)
         yield from world.fetch_past(
@@ -339,8 +339,7 @@ class Mutator(Followers):
         """
         if change.old is None or change.new is None:
             return place.copies
-        old, new = change.old, change.new
-        return tuple(path for path in place.copies if work.world.is_touched(change.entity, old, new, path))
+        return work.world.touched(change.entity, change.old, change.new, place.copies)
 
     def row_for(self, work: Work, place: Place, change: RowChange, new: bool, needed: bool) -> Row | None:
         row = change.new if new else change.old

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from itertools import islice, product
 from typing import Any
 
@@ -211,15 +212,20 @@ class World:
 
     def value(self, entity: str, row: Mapping[str, Any], path: Path, new: bool = True) -> Any:
         """The value at the end of a to-one path, of rows that were fetched."""
-        found = self.behind(entity, row, path.roles, new)
+        end = self.end(entity, row, path.roles, new)
+        return end.get(path.column) if end is not None else None
+
+    def end(self, entity: str, row: Mapping[str, Any], roles: Sequence[str], new: bool) -> Row | None:
+        """The row that a chain of references leads to, or what is computed for it where it is not there."""
+        found = self.behind(entity, row, roles, new)
         if found is None:
             return None
         target, key = found
         gone = self.row(target, key, new)
-        if gone is None and len(path.roles) == 1 and self.has_ghosts(target):
+        if gone is None and len(roles) == 1 and self.has_ghosts(target):
             # The path has not ended before: what is computed is there.
             gone = self.ghosts[target, key][new and found not in self.picked]
-        return gone.get(path.column) if gone is not None else None
+        return gone
 
     def has_ghosts(self, entity: str) -> bool:
         """Whether something that is computed for rows of an entity is copied, even for those that are not there."""
@@ -244,23 +250,42 @@ class World:
             here = self.row(*found, new)
         return found
 
-    def is_touched(self, entity: str, old: Mapping[str, Any], new: Mapping[str, Any], path: Path) -> bool:
-        """Whether a value comes from another row after the changes, or is another one, or its row comes or goes."""
-        for depth in range(1, len(path.roles) + 1):
-            before = self.behind(entity, old, path.roles[:depth], False)
-            after = self.behind(entity, new, path.roles[:depth], True)
+    def touched(
+        self, entity: str, old: Mapping[str, Any], new: Mapping[str, Any], copies: tuple[Path, ...]
+    ) -> tuple[Path, ...]:
+        """The paths whose value comes from another row after the changes, or is another one, or whose row comes or
+        goes."""
+        found: list[Path] = []
+        for roles, paths in by_roles(copies):
+            moved = self._is_moved(entity, old, new, roles)
+            if moved is False:
+                was, will = self.end(entity, old, roles, False) or {}, self.end(entity, new, roles, True) or {}
+                found += [path for path in paths if was.get(path.column) != will.get(path.column)]
+            elif moved:
+                found += paths
+        return tuple([path for path in copies if path in found]) if found else ()
+
+    def _is_moved(
+        self, entity: str, old: Mapping[str, Any], new: Mapping[str, Any], roles: tuple[str, ...]
+    ) -> bool | None:
+        """Whether a chain of references leads elsewhere after the changes, or one of its rows comes or goes; None if it
+        breaks before and after."""
+        for depth in range(1, len(roles) + 1):
+            before = self.behind(entity, old, roles[:depth], False)
+            after = self.behind(entity, new, roles[:depth], True)
             if before != after:
                 return True
             if before is None:
-                return False
+                return None
             was, will = self.changed.get(before, (None, None))
             if (was is None) != (will is None):
                 return True
-        return bool(self.value(entity, old, path, False) != self.value(entity, new, path))
+        return False
 
     def fetch(self, wanted: Iterable[tuple[str, Mapping[str, Any], tuple[str, ...], bool]]) -> Proc[None]:
         """Reads what stands behind chains of references of rows (entity, row, roles, new side), level by level."""
-        chains = list(wanted)
+        # Several paths, and several places, want the same row: each chain is followed once.
+        chains = list({(id(chain[1]), *chain[2:]): chain for chain in wanted}.values())
         depth = 1
         while True:
             missing: dict[tuple[str, Key], None] = {}
@@ -308,7 +333,7 @@ class World:
                 return
             self.seen |= yield from self.reader.by_key(missing, self.now)
 
-    def variants(self, entity: str, row: Row, copies: Sequence[Path]) -> list[Row]:
+    def variants(self, entity: str, row: Row, copies: tuple[Path, ...]) -> list[Row]:
         """A row with the values behind its references, each of these taken as it is or as it may have been."""
         names = [name for name in self.reached(entity, row, copies) if name in self.past]
         found = []
@@ -342,12 +367,23 @@ class World:
         changed = [(name[1], pair[1]) for name, pair in self.changed.items() if name[0] == kept.child]
         return folded(kept, with_changes(kept, key, self.model.entities[kept.child].key, children, changed))
 
-    def full(self, entity: str, row: Row, copies: Iterable[Path], new: bool) -> Row:
+    def full(self, entity: str, row: Row, copies: tuple[Path, ...], new: bool) -> Row:
         """A row with the values behind its references."""
         result = dict(row)
-        for path in copies:
-            result[str(path)] = self.value(entity, row, path, new)
+        for roles, paths in by_roles(copies):
+            end = self.end(entity, row, roles, new)
+            for path in paths:
+                result[str(path)] = end.get(path.column) if end is not None else None
         return result
+
+
+@lru_cache(maxsize=1024)
+def by_roles(copies: tuple[Path, ...]) -> list[tuple[tuple[str, ...], list[Path]]]:
+    """Paths by the references that they begin with: what stands behind these is looked for once."""
+    found: dict[tuple[str, ...], list[Path]] = {}
+    for path in copies:
+        found.setdefault(path.roles, []).append(path)
+    return list(found.items())
 
 
 def differs(actual: Any, wanted: Any) -> bool:
