@@ -15,7 +15,7 @@ import numpy
 
 from keyplan.design.options.goals import Goal, Option, Sub
 from keyplan.design.problem.crowds import NO_CROWDS
-from keyplan.design.problem.definition import INFEASIBLE, MET, Problem, Root, evaluate
+from keyplan.design.problem.definition import INFEASIBLE, MET, Problem, Root, coupling_cost, evaluate
 from keyplan.design.upkeep.effects import Upkeep
 from keyplan.engines.work import Couplings, LinearRow
 
@@ -71,11 +71,14 @@ def some_views(problem: Problem, most: int, seed: int) -> list[str] | None:
         return kept
     chance.shuffle(kept)
     tail: list[str] = []
-    # Halves first, then single views: most views can go, and each trial prices the whole problem.
+    possible = Possible(problem)
+    # Halves first, then single views: most views can go, and each trial walks through the whole problem.
     size = max(1, len(kept) // 2)
     while len(kept) + len(tail) > most and kept:
+        if len(tail) > most:
+            return None  # without any of these, something is not served
         dropped, rest = kept[:size], kept[size:]
-        if evaluate(problem, {*rest, *tail}).cost < INFEASIBLE:
+        if possible.is_served_by({*rest, *tail}):
             kept = rest
         elif size > 1:
             size //= 2
@@ -83,6 +86,58 @@ def some_views(problem: Problem, most: int, seed: int) -> list[str] | None:
             tail.append(dropped[0])
             kept = rest
     return [*kept, *tail] if len(kept) + len(tail) <= most else None
+
+
+class Possible:
+    """Tells which choices serve everything, without their prices: goals as bits of the views that options take.
+
+    Where patterns may be too many at one place, whether they can be arranged is asked of the designer itself.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.bits = {name: 1 << place for place, name in enumerate(problem.views)}
+        self.required = [self._together(names) for _, names in problem.required]
+        self.places: dict[int, int] = {}
+        self.goals: list[list[tuple[int, list[int]]]] = []
+        """The options of each goal, behind all that are below it: the views that they take, and the goals."""
+        for root in problem.roots:
+            self._add(root.goal)
+        self.roots = [
+            (None if root.always else self._together(root.demanded_by), self.places[root.goal.number])
+            for root in problem.roots
+        ]
+
+    def _together(self, names: Iterable[str]) -> int:
+        return sum({self.bits[name] for name in names})
+
+    def _add(self, goal: Goal) -> int:
+        if goal.number not in self.places:
+            options = [
+                (self._together(option.takes), [self._add(sub.goal) for sub in option.subs]) for option in goal.options
+            ]
+            # The fewer goals are below an option, the sooner it is told that one can be reached.
+            options.sort(key=lambda option: len(option[1]))
+            self.places[goal.number] = len(self.goals)
+            self.goals.append(options)
+        return self.places[goal.number]
+
+    def is_served_by(self, names: set[str]) -> bool:
+        """Whether a choice costs less than infinitely much."""
+        chosen = self._together(names)
+        lacking = ~chosen
+        if not all(some & chosen for some in self.required):
+            return False
+        reached: list[bool] = []
+        for options in self.goals:
+            reached.append(
+                any(not takes & lacking and all(reached[place] for place in below) for takes, below in options)
+            )
+        if not all(reached[place] for demanded, place in self.roots if demanded is None or demanded & chosen):
+            return False
+        if self.problem.crowds.places:
+            return evaluate(self.problem, names).cost < INFEASIBLE
+        return coupling_cost(self.problem.couplings, names) < INFEASIBLE
 
 
 def cost_table(problem: Problem) -> Table:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from keyplan.design import design, document
+from keyplan.design import document
 from keyplan.design.candidates.facts import Facts
 from keyplan.design.candidates.forms import Forms
 from keyplan.design.needs.need import by_known, row_by_key
@@ -31,6 +31,7 @@ from keyplan.plan.steps import Drive, Search
 from keyplan.plan.view import Part
 from tests.strategies.design import proof, timed_problems
 from tests.unit.design.exhaustive import cost_table, restricted, some_views
+from tests.unit.design.lately import design
 from tests.unit.design.nouns import matched, view
 from tests.unit.design.nouns import model_of as nouns_model
 from tests.unit.design.support import ROOT

@@ -14,17 +14,24 @@ from tests.strategies.design import problems, proof
 from tests.unit.design.nouns import model_of
 
 
-def slowest(option: Option) -> float:
-    """The p99 of an option if every goal below is reached in its slowest way."""
-    early = [slowest_way(sub.goal) for sub in option.subs if sub.early]
-    late = [slowest_way(sub.goal) for sub in option.subs if not sub.early and not sub.if_gone]
+def slowest_way(goal: Goal) -> float:
+    """The p99 of a goal if it, and every goal below, is reached in its slowest way."""
+    return _slowest_way(goal, {})
+
+
+def _slowest_way(goal: Goal, known: dict[int, float]) -> float:
+    """Many options come to the same goals, whose own is then `known`."""
+    if goal.number not in known:
+        known[goal.number] = max((_slowest(option, known) for option in goal.options), default=0.0)
+    return known[goal.number]
+
+
+def _slowest(option: Option, known: dict[int, float]) -> float:
+    early = [_slowest_way(sub.goal, known) for sub in option.subs if sub.early]
+    late = [_slowest_way(sub.goal, known) for sub in option.subs if not sub.early and not sub.if_gone]
     if option.kind in ("drive", "then"):
         return sum(late)
     return max([option.cost.p99_ms, *early]) + max(late, default=0.0)
-
-
-def slowest_way(goal: Goal) -> float:
-    return max((slowest(option) for option in goal.options), default=0.0)
 
 
 @pytest.mark.parametrize("engine", BUILTIN)

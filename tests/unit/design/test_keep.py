@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from keyplan.design import design
 from keyplan.design.candidates.given import carried_over, identity
 from keyplan.design.problem.definition import Problem
 from keyplan.design.program import blocked, cheapest
@@ -22,6 +22,7 @@ from tests.strategies.behind import behind_models
 from tests.strategies.design import any_problems, behind_problems, proof, with_statistics
 from tests.strategies.models import models
 from tests.strategies.states import state_models
+from tests.unit.design.lately import built_once, design
 from tests.unit.design.nouns import model_of
 
 ENTITIES = """
@@ -38,6 +39,13 @@ make_c: { create: C, rate: 1/day }
 make_p: { create: P, rate: 1/day }
 make_d: { create: D, rate: 1/day }
 """
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick() -> Iterator[None]:
+    """What is kept is designed, priced and compared."""
+    with built_once():
+        yield
 
 
 def changed(*change: str) -> Model:

@@ -13,20 +13,25 @@ from keyplan.design.program.solve import Solution, solve
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.model.model import Model
 from tests.strategies.design import any_problems, proof
+from tests.strategies.designs import Lately
 from tests.unit.design.support import PLACES, example
 
 solving = sys.modules[solve.__module__]
 
 
-def solutions(model: Model, engine: str) -> tuple[Solution | None, Solution | None, int]:
+def _solutions(model: Model, engine: str) -> tuple[Solution | None, Solution | None, int]:
     """The cheapest design with and without pruning, and how many views were dropped."""
-    problem = cheapest(model, get_engine(engine))[0].problem
-    pruned = solve(problem)
+    built, pruned = cheapest(model, get_engine(engine))
+    problem = built.problem
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(solving, "replaceable", lambda _: set())
         whole = solve(problem)
     dropped = len(replaceable(problem))
     return pruned, whole, dropped
+
+
+solutions = Lately(_solutions).of
+"""The same, of a model that is drawn several times in a row once."""
 
 
 @pytest.mark.parametrize("engine", BUILTIN)

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from keyplan.design import design, document
+from keyplan.design import document
 from keyplan.engines import BUILTIN, get_engine
 from keyplan.errors import DesignError
 from keyplan.model.model import Model
 from tests.strategies.design import any_problems, proof
+from tests.unit.design.lately import design
 from tests.unit.design.nouns import model_of
 from tests.unit.design.support import SOME_PLACES, designed, example
 

@@ -96,12 +96,6 @@ class Problem:
         found._fixed, found._touches = self._fixed, self._touches
         return found
 
-    def as_small(self) -> Problem:
-        """The same problem with entries as small as they can be, whatever is chosen beside them."""
-        found = replace(self, growth=NO_GROWTH)
-        found._fixed, found._touches = self._fixed, self._touches
-        return found
-
     def fixed_cost(self, name: str) -> float:
         """What a chosen view costs by itself: storage and its part of every write, without transactions."""
         if name in self._fixed:
@@ -290,26 +284,18 @@ def evaluate(problem: Problem, chosen: set[str], known: Mapping[int, float] = Ma
     best: dict[int, float] = dict(known)
     choice: dict[int, Option] = {}
     total = 0.0
-    unserved = []
     reads: dict[str, float] = {}
     for _, names in problem.required:
         if not chosen & set(names):
             total = INFEASIBLE
     total += coupling_cost(problem.couplings, chosen)
     grown = problem.growth.under(chosen)
-    for root in problem.roots:
-        if not root.applies(chosen):
-            continue
-        cost = _price(problem, root.goal, chosen, grown, best, choice)
-        if cost == INFEASIBLE:
-            unserved.append(root.name)
-    if problem.crowds.places and not unserved and not _arrange(problem, chosen, grown, best, choice):
+    shares, unserved, is_arranged = _read(problem, chosen, grown, best, choice)
+    if not is_arranged:
         total = INFEASIBLE
-    for root in problem.roots:
-        if root.applies(chosen):
-            share = best[root.goal.number] * root.rate * problem.costs.per_second
-            reads[root.name] = reads.get(root.name, 0.0) + share
-            total += share
+    for name, share in shares:
+        reads[name] = reads.get(name, 0.0) + share
+        total += share
     # In the order of the views: sums of floats depend on it, and a set has none of its own.
     ordered = [name for name in problem.views if name in chosen]
     for name in ordered:
@@ -326,6 +312,27 @@ def evaluate(problem: Problem, chosen: set[str], known: Mapping[int, float] = Ma
                 if premiums.get(name):
                     total += problem.growing_premium(write, name, grown) * premiums[name]
     return Evaluation(total, choice, best, reads, unserved)
+
+
+def _read(
+    problem: Problem, chosen: Set[str], grown: Grown, best: dict[int, float], choice: dict[int, Option]
+) -> tuple[list[tuple[str, float]], list[str], bool]:
+    """What each root that has to be reached costs, by name; those that cannot be; and whether no place is read too
+    often. Prices and options are noted in `best` and `choice`."""
+    roots = [root for root in problem.roots if root.applies(chosen)]
+    unserved = [root.name for root in roots if _price(problem, root.goal, chosen, grown, best, choice) == INFEASIBLE]
+    is_arranged = not problem.crowds.places or bool(unserved) or _arrange(problem, chosen, grown, best, choice)
+    shares = [(root.name, best[root.goal.number] * root.rate * problem.costs.per_second) for root in roots]
+    return shares, unserved, is_arranged
+
+
+def small_reads(problem: Problem) -> float:
+    """What all roots together that can be reached cost if every view is there and no entry is larger for that."""
+    shares, _, _ = _read(problem, set(problem.views), NO_GROWTH.under(frozenset()), {}, {})
+    reads: dict[str, float] = {}
+    for name, share in shares:
+        reads[name] = reads.get(name, 0.0) + share
+    return sum(cost for cost in reads.values() if cost != INFEASIBLE)
 
 
 def _arrange(

@@ -64,6 +64,8 @@ class Growth:
         default_factory=dict, repr=False
     )
     """By the address of an option, which therefore stays."""
+    _read: dict[int, tuple[Option, tuple[tuple[str, Place], ...]]] = field(default_factory=dict, repr=False)
+    """By the same: those of the places that it reads which others may make larger."""
 
     def __post_init__(self) -> None:
         places = {place: entity for entity, homes in self.homes.items() for place in homes}
@@ -127,6 +129,15 @@ class Growth:
             for chain in option.work.along:
                 yield chain, (option.view.name, tuple(chain.split(".")))
 
+    def may_grow(self, option: Option) -> tuple[tuple[str, Place], ...]:
+        """Those of the places of an option that others may make larger: for most options none. It is asked again for
+        every choice that is priced."""
+        found = self._read.get(id(option))
+        if found is None:
+            places = tuple((name, at) for name, at in self.places_of(option) if at in self.entities)
+            found = self._read[id(option)] = option, places
+        return found[1]
+
     def grown_cost(self, costs: CostModel, option: Option, larger: Mapping[str, float]) -> Cost:
         """What an option costs where entries are larger by so much, by the names that its work has for them."""
         assert option.work is not None
@@ -152,7 +163,7 @@ class Grown:
         """What an option costs by itself."""
         if not self.places or option.work is None:
             return option.cost
-        larger = {name: self.places[at] for name, at in self.growth.places_of(option) if at in self.places}
+        larger = {name: self.places[at] for name, at in self.growth.may_grow(option) if at in self.places}
         return self.growth.grown_cost(costs, option, larger) if larger else option.cost
 
     def option(self, costs: CostModel, option: Option) -> Option:

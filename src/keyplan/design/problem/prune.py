@@ -8,7 +8,7 @@ that `v` serves at no higher price and without further goals. Whatever a design 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from keyplan.design.options.goals import Option, goals_below
@@ -73,12 +73,12 @@ def replaceable(problem: Problem) -> set[str]:
 
 def _uses(problem: Problem) -> Mapping[str, _Uses]:
     found = {name: _Uses() for name in problem.views}
+    places: dict[str, list[int]] = {name: [] for name in found}
     for place, goal in enumerate(goals_below(root.goal for root in problem.roots)):
         for option in goal.options:
             for name in option.takes:
-                uses = found[name]
-                uses.options.setdefault(goal.number, []).append(option)
-                uses.goals |= 1 << place
+                found[name].options.setdefault(goal.number, []).append(option)
+                places[name].append(place)
     for number, root in enumerate(problem.roots):
         for name in root.demanded_by:
             found[name].lookups |= 1 << number
@@ -88,15 +88,28 @@ def _uses(problem: Problem) -> Mapping[str, _Uses]:
     for write in problem.rates:
         for name, touch in problem.touches(write).items():
             found[name].touches[write] = touch
+    takes: dict[str, list[int]] = {name: [] for name in found}
+    gives: dict[str, list[int]] = {name: [] for name in found}
     for number, row in enumerate(problem.couplings.rows):
         for name, weight in row.coefficients.items():
             if name in found:
-                uses = found[name]
-                uses.weights[number] = weight
-                uses.rows |= 1 << number
-                uses.takes_room |= _minds(row, weight) << number
-                uses.gives_room |= _minds(row, -weight) << number
+                found[name].weights[number] = weight
+                if _minds(row, weight):
+                    takes[name].append(number)
+                if _minds(row, -weight):
+                    gives[name].append(number)
+    for name, uses in found.items():
+        uses.goals, uses.rows = _bits(places[name]), _bits(uses.weights)
+        uses.takes_room, uses.gives_room = _bits(takes[name]), _bits(gives[name])
     return found
+
+
+def _bits(numbers: Collection[int]) -> int:
+    """A number with these bits: set one by one, each would copy all that are set already."""
+    found = bytearray(max(numbers, default=0) // 8 + 1)
+    for number in numbers:
+        found[number >> 3] |= 1 << (number & 7)
+    return int.from_bytes(found, "little")
 
 
 def _minds(row: LinearRow, more: float) -> bool:
@@ -143,10 +156,11 @@ def _rows_allow(problem: Problem, new: _Uses, old: _Uses) -> bool:
     if new.takes_room & ~old.rows or old.gives_room & ~new.rows:
         return False
     rows = problem.couplings.rows
-    return not any(
-        number in old.weights and _minds(rows[number], weight - old.weights[number])
-        for number, weight in new.weights.items()
-    )
+    for number, weight in new.weights.items():
+        before = old.weights.get(number, weight)
+        if before != weight and _minds(rows[number], weight - before):
+            return False
+    return True
 
 
 def _touches_no_more(new: Mapping[str, Touched], old: Mapping[str, Touched]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from keyplan.design.problem.crowds import NO_CROWDS
-from keyplan.design.problem.definition import INFEASIBLE, Problem, evaluate, goals_by_view
+from keyplan.design.problem.definition import INFEASIBLE, Problem, evaluate, goals_by_view, small_reads
 from keyplan.design.problem.prune import replaceable
 from keyplan.design.program.minimize import minimize
 from keyplan.design.program.rows import INF, Linear, beyond_limit, build
@@ -108,7 +108,6 @@ def _trim(problem: Problem, chosen: set[str]) -> set[str]:
 def _scale(problem: Problem, linear: Linear) -> float:
     """Brings the objective to a size at which the solver's absolute tolerances are far below a difference."""
     # Only the size matters, and to price every option once more beside all views takes long.
-    everything = evaluate(problem.as_small(), set(problem.views))
-    reads = sum(cost for cost in everything.read_cost.values() if cost != INFEASIBLE)
+    reads = small_reads(problem)
     cheapest = min((cost for cost in linear.costs[: len(problem.views)] if cost > 0), default=1.0)
     return 1e5 / max(reads, cheapest, 1e-12)

@@ -221,7 +221,6 @@ class _Explanation:
         """The best design that has none of these views nor any other under the same key, or under one that has what
         is always asked for by one value in another order, which would be the same thing; but what may be the home that
         rows have now, under its key, stays if none of the views is one."""
-        now = repriced(self.model, self.engine, self.design)
         alike = [(view_key(view), self._bound(view)) for view in views]
         if not any(self._homes(view.name) for view in views):
             kept = {view_key(self.design.views[name]) for name, _ in self.design.homes.values()}
@@ -249,6 +248,7 @@ class _Explanation:
             if not reasons:
                 reasons = [f"'{name}' could not be served" for name in blocking_calls(built.problem)]
             return {"possible": False, "reason": ", ".join(dict.fromkeys(reasons)) or "nothing could replace it"}
+        now = repriced(self.model, self.engine, self.design)
         chosen = [view for name, view in built.problem.views.items() if name in solution.chosen]
         return {
             "possible": True,
