@@ -60,9 +60,9 @@ def mongod() -> Path:
 class Server:
     """A replica set of `nodes`, empty, on free ports.
 
-    `durable`: a majority has what it acknowledges in its journals, as MongoDB does it unless told otherwise. Where no node
-    is ever started again, nobody reads them, and nobody has to wait for them: a third of all work, and on a single node,
-    whose majority moves on with its journal only, a tenth of a second whenever a database is dropped."""
+    `durable`: a majority has what it acknowledges in its journals, as MongoDB does it unless told otherwise. Where no
+    node is ever started again, nobody reads them, and nobody has to wait for them: a part of all work, and on a single
+    node, whose majority moves on with its journal only, a tenth of a second whenever a database is dropped."""
 
     def __init__(self, *, nodes: int = 3, durable: bool = True, parameters: Mapping[str, str] | None = None) -> None:
         self.nodes = nodes
@@ -249,8 +249,8 @@ class Server:
 class Shared:
     """One server for all the processes of a test run: the first that wants it starts it, the last one stops it.
 
-    Users hold a shared lock, which dies with its process; whoever can have it alone is the last. Its nodes are killed in
-    the end and never before, so that nothing has to be durable."""
+    Users hold a shared lock, which dies with its process; whoever can have it alone is the last. Its nodes are killed
+    in the end and never before, so that nothing has to be durable."""
 
     def __init__(self, *, nodes: int = 3) -> None:
         run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))

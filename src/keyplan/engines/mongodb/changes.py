@@ -60,13 +60,14 @@ def inspect(model: Model, design: Design) -> Proc[Catalog]:
         looks = name not in wanted or against.get(name) is not None
         listed, *found = yield [_list_indexes(name), *([_first_of(name)] if looks else [])]
         indexes[name] = _listed(checked(listed))
-        empty |= {name: not checked(one)["cursor"]["firstBatch"] for one in found}
+        if looks:
+            empty[name] = not checked(found[0])["cursor"]["firstBatch"]
     about |= {"indexes": indexes, "empty": empty}
     return Catalog(record.get("hash"), record.get("lock"), about, unfinished(record))
 
 
 def glance(model: Model, design: Design) -> Proc[Catalog]:
-    """The collections there are, by name, and the design on record: two requests, however many collections there are."""
+    """The names of collections, and the design on record: two requests, however many collections there are."""
     there = yield from _collections([place.collection for place in layout(model, design).collections], names_only=True)
     record = yield from _record(there)
     about = facts(record)
