@@ -206,11 +206,17 @@ def designed(model: Model, engine: str, size: str = "") -> Design:
     return keyplan.design(model, engine, advise=False)
 
 
+APPLIED: dict[str, tuple[Model, Design]] = {}
+"""What was last applied here to a database: one that is lent to another test has it still, or opening it says so."""
+
+
 @contextmanager
 def opened(model: Model, url: str, rows: Rows = (), design: Design | None = None) -> Iterator[Pair]:
-    """A pair on a fresh database, with rows."""
+    """A pair on a database without rows, with these."""
     design = design or designed(model, engine_for_url(url).name)
-    keyplan.apply(model, url, design=design)
+    if APPLIED.get(url) != (model, design):
+        keyplan.apply(model, url, design=design)
+        APPLIED[url] = model, design
     clock = Clock()
     database = Database(model, clock, ids())
     with keyplan.open(model, url, design=design, clock=clock, new_id=ids()) as store:

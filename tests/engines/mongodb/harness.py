@@ -27,6 +27,10 @@ LIFETIME_SECONDS = 5
 default is a minute."""
 
 
+CALMLY = "serverMonitoringMode=poll"
+"""Stores ask each node now and then how it is, in place of a second connection to each by which it says so itself: no
+node of this server ever goes, and tests open thousands of stores."""
+
 NUMBERS = itertools.count()
 """Names are given once per process: one server is behind every harness in it."""
 
@@ -49,7 +53,7 @@ class Harness(harness.Harness):
             self._url = wanted
         else:
             self._server = Shared(nodes=int(wanted)).start()
-            self._url = self._server.url
+            self._url = f"{self._server.url}&{CALMLY}"
         self._client = MongoClient(self._url, serverSelectionTimeoutMS=30_000)
         self._client.admin.command("ping")
         for host, port in self._client.nodes:

@@ -79,6 +79,11 @@ class MongoEngine(Engine):
 
         return inspect(model, design)
 
+    def glance(self, model: Model, design: Design) -> Proc[Catalog]:
+        from keyplan.engines.mongodb.changes import glance
+
+        return glance(model, design)
+
     def changes(self, model: Model, design: Design, lock: str, found: Catalog) -> tuple[Change, ...]:
         from keyplan.engines.mongodb.changes import changes
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from keyplan.engines.changing import GONE, LEFT_OUT, MAY_LACK, Catalog, Change
@@ -46,29 +46,54 @@ _DUPLICATE = 11000
 
 def inspect(model: Model, design: Design) -> Proc[Catalog]:
     """The collections and indexes there are, and the design on record."""
-    wanted = [place.collection for place in layout(model, design).collections]
-    (listed,) = yield [Command({"listCollections": 1, "cursor": {"batchSize": 10_000}})]
-    all_there = checked(listed)["cursor"]["firstBatch"]
-    there = {one["name"]: one.get("options", {}) for one in all_there if one.get("type") == "collection"}
-    for one in all_there:  # views and time series are no collections that documents can be kept in
-        if one["name"] in wanted and one["name"] not in there:
-            raise _not_ours(one["name"], one.get("type", "view"))
-    record: Document = {}
-    if RECORD_COLLECTION in there:
-        record = yield from find_record()
+    wanted = {place.collection: place for place in layout(model, design).collections}
+    there = yield from _collections(wanted, names_only=False)
+    record = yield from _record(there)
     about = facts(record)
     names = [name for name in dict.fromkeys([*about["ours"], *wanted]) if name in there]
+    about["collections"] = {name: there[name].get("options", {}) for name in names}
+    against = _objections(design, wanted, about)
     indexes: dict[str, dict[str, Document]] = {}
     empty: dict[str, bool] = {}
     for name in names:
-        replies = yield [
-            _list_indexes(name),
-            Command({"find": name, "projection": {"_id": 1}, "limit": 1}),
-        ]
-        indexes[name] = _listed(checked(replies[0]))
-        empty[name] = not checked(replies[1])["cursor"]["firstBatch"]
-    about |= {"collections": {name: there[name] for name in names}, "indexes": indexes, "empty": empty}
+        # Whether it has documents matters only where they would be in the way.
+        looks = name not in wanted or against.get(name) is not None
+        listed, *found = yield [_list_indexes(name), *([_first_of(name)] if looks else [])]
+        indexes[name] = _listed(checked(listed))
+        if looks:
+            empty[name] = not checked(found[0])["cursor"]["firstBatch"]
+    about |= {"indexes": indexes, "empty": empty}
     return Catalog(record.get("hash"), record.get("lock"), about, unfinished(record))
+
+
+def glance(model: Model, design: Design) -> Proc[Catalog]:
+    """The names of collections, and the design on record: two requests, however many collections there are."""
+    there = yield from _collections([place.collection for place in layout(model, design).collections], names_only=True)
+    record = yield from _record(there)
+    about = facts(record)
+    about["collections"] = {name: {} for name in about["ours"] if name in there}
+    return Catalog(record.get("hash"), record.get("lock"), about, unfinished(record))
+
+
+def _collections(wanted: Collection[str], *, names_only: bool) -> Proc[dict[str, Document]]:
+    """What the server says of each collection there is."""
+    body = {"listCollections": 1, "cursor": {"batchSize": 10_000}, **({"nameOnly": True} if names_only else {})}
+    (listed,) = yield [Command(body)]
+    all_there = checked(listed)["cursor"]["firstBatch"]
+    there = {one["name"]: one for one in all_there if one.get("type") == "collection"}
+    for one in all_there:  # views and time series are no collections that documents can be kept in
+        if one["name"] in wanted and one["name"] not in there:
+            raise _not_ours(one["name"], one.get("type", "view"))
+    return there
+
+
+def _record(there: Collection[str]) -> Proc[Document]:
+    return (yield from find_record()) if RECORD_COLLECTION in there else {}
+
+
+def _first_of(collection: str) -> Command:
+    """Finds any one document."""
+    return Command({"find": collection, "projection": {"_id": 1}, "limit": 1})
 
 
 def _list_indexes(collection: str) -> Command:
@@ -117,11 +142,7 @@ def changes(model: Model, design: Design, lock: str, upkeep: str, found: Catalog
             f"the database holds a design of the model '{about['model']}', not of '{model.name}'; name another database"
         )
     outdated = _outdated(wanted, about)
-    against = {
-        name: _objection(name, place, about, home=_is_home(design, place))
-        for name, place in wanted.items()
-        if name in there and name not in outdated
-    }
+    against = _objections(design, wanted, about)
     for name, objection in against.items():
         if objection is not None and not about["empty"].get(name):
             raise objection
@@ -167,6 +188,18 @@ def _outdated(wanted: Mapping[str, Place], about: Mapping[str, Any]) -> set[str]
         and name not in about["kept"]
         and not about["ours"][name].get("home")
         and about["ours"][name].get("layout") != signature(place)
+    }
+
+
+def _objections(
+    design: Design, wanted: Mapping[str, Place], about: Mapping[str, Any]
+) -> dict[str, DesignMismatchError | None]:
+    """What speaks against each collection that is there, and is to stay."""
+    outdated = _outdated(wanted, about)
+    return {
+        name: _objection(name, place, about, home=_is_home(design, place))
+        for name, place in wanted.items()
+        if name in about["collections"] and name not in outdated
     }
 
 
