@@ -117,7 +117,7 @@ JOINS = "join: { create: Member, rate: 1/h }\nsay: { create: Line, rate: 1/h }"
 
 def test_rows_that_computed_values_are_copied_from_are_checked_and_paid_for(dynoxide: Server) -> None:
     """Nothing changes a talk but the lines that it is computed of: the plan took its values for fixed ones."""
-    workload = Workload(model_of(RANKED, RANKS, JOINS), url_of(dynoxide.url))
+    workload = Workload(model_of(RANKED, RANKS, JOINS), url_of(dynoxide.url), first="Line")
     try:
         assert any(computed_behind(workload.model, view) for view in workload.design.views.values())
         (join,) = (one for one in workload.writes() if one.name == "join")
