@@ -21,6 +21,8 @@ from keyplan.engines.work import Couplings, LinearRow
 
 Table = Any
 """A numpy array with a number per choice."""
+Place = tuple[str, tuple[str, ...]]
+"""A view, and the roles that lead to rows inside it."""
 
 
 def restricted(problem: Problem, names: Iterable[str]) -> Problem:
@@ -172,7 +174,8 @@ class Sizes:
     def __init__(self, problem: Problem, has: dict[str, Table], many: int) -> None:
         self.problem = problem
         self.many = many
-        self.larger: dict[tuple[str, tuple[str, ...]], Table] = {}
+        self.larger: dict[Place, Table] = {}
+        self._parted: dict[tuple[Place, ...], list[tuple[tuple[float, ...], Table]]] = {}
         for entity, homes in problem.growth.homes.items():
             elsewhere = numpy.zeros(many, dtype=bool)
             for name, at in homes:
@@ -201,17 +204,22 @@ class Sizes:
             return found
         chains = {"": option.work.at, **{chain: tuple(chain.split(".")) for chain in option.work.along}}
         places = {chain: (option.view.name, at) for chain, at in chains.items()}
-        tables = {chain: self.larger[at] for chain, at in places.items() if at in self.larger}
-        tables = {chain: table for chain, table in tables.items() if table.any()}
-        if tables:
-            sizes, which = numpy.unique(numpy.stack(list(tables.values())), axis=1, return_inverse=True)
-            for number, some in enumerate(sizes.T):
-                if some.any():
-                    larger = dict(zip(tables, map(float, some), strict=True))
-                    requests = option.work.requests * max(1.0, option.times)
-                    work = replace(option.work, requests=requests, larger=larger)
-                    found[which.ravel() == number] = self.problem.costs.read(work).cost * min(1.0, option.times)
+        places = {chain: at for chain, at in places.items() if at in self.larger and self.larger[at].any()}
+        for sizes, there in self._together(tuple(places.values())):
+            larger = dict(zip(places, sizes, strict=True))
+            requests = option.work.requests * max(1.0, option.times)
+            work = replace(option.work, requests=requests, larger=larger)
+            found[there] = self.problem.costs.read(work).cost * min(1.0, option.times)
         return found
+
+    def _together(self, places: tuple[Place, ...]) -> list[tuple[tuple[float, ...], Table]]:
+        """By how much entries of some places are larger, all sizes that come together under some choice, and which
+        choices these are. Many options read the same places."""
+        if places and places not in self._parted:
+            sizes, which = numpy.unique(numpy.stack([self.larger[at] for at in places]), axis=1, return_inverse=True)
+            each = ((tuple(map(float, some)), which.ravel() == number) for number, some in enumerate(sizes.T))
+            self._parted[places] = [(some, there) for some, there in each if any(some)]
+        return self._parted.get(places, [])
 
     def kept_more(self, name: str) -> Table:
         """What storing and writing a view costs more, without transactions."""

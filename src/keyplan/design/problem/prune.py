@@ -8,7 +8,7 @@ that `v` serves at no higher price and without further goals. Whatever a design 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, field
 
 from keyplan.design.options.goals import Option, goals_below
@@ -33,11 +33,12 @@ class _Uses:
     """The lists that it stands on, as bits."""
     weights: dict[int, float] = field(default_factory=dict)
     """Its coefficient in each row of the engine."""
-    rows: int = 0
-    """The same rows as bits."""
-    takes_room: int = 0
-    """Those of them that have a limit which it comes nearer to, as bits."""
-    gives_room: int = 0
+    rows: Set[int] = frozenset()
+    """The same rows. There are far more of them than goals, and a set is mostly found not to be within another one at
+    its first member."""
+    takes_room: Set[int] = frozenset()
+    """Those of them that have a limit which it comes nearer to."""
+    gives_room: Set[int] = frozenset()
     """Those that have a limit which it leads away from."""
     touches: dict[str, Touched] = field(default_factory=dict)
     """Per write."""
@@ -99,8 +100,8 @@ def _uses(problem: Problem) -> Mapping[str, _Uses]:
                 if _minds(row, -weight):
                     gives[name].append(number)
     for name, uses in found.items():
-        uses.goals, uses.rows = _bits(places[name]), _bits(uses.weights)
-        uses.takes_room, uses.gives_room = _bits(takes[name]), _bits(gives[name])
+        uses.goals, uses.rows = _bits(places[name]), frozenset(uses.weights)
+        uses.takes_room, uses.gives_room = frozenset(takes[name]), frozenset(gives[name])
     return found
 
 
@@ -123,8 +124,8 @@ def _replaces(problem: Problem, uses: Mapping[str, _Uses], one: str, other: str)
         not old.goals & ~new.goals
         and not old.required & ~new.required
         and not new.lookups & ~old.lookups
-        and _grows_no_more(problem, one, other)
         and _rows_allow(problem, new, old)
+        and _grows_no_more(problem, one, other)
         and _touches_no_more(new.touches, old.touches)
         and all(
             _serves(
@@ -153,7 +154,7 @@ def _grows_no_more(problem: Problem, one: str, other: str) -> bool:
 
 def _rows_allow(problem: Problem, new: _Uses, old: _Uses) -> bool:
     """Whether all rows hold with the one view that hold with the other: most that do not have only one of the two."""
-    if new.takes_room & ~old.rows or old.gives_room & ~new.rows:
+    if not (new.takes_room <= old.rows and old.gives_room <= new.rows):
         return False
     rows = problem.couplings.rows
     for number, weight in new.weights.items():
