@@ -67,7 +67,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.user_properties.append(("engine", name))
         (kept if name is None or name in wanted else left_out).append(item)
     items[:] = kept
+    _gather_engines(items)
     config.hook.pytest_deselected(items=left_out)
+
+
+def _gather_engines(items: list[pytest.Item]) -> None:
+    """The tests of an engine follow each other, so that its server is started once: pytest, which gathers them by
+    further parameters too, leaves an engine and comes back to it. Otherwise they stay in its order."""
+    places = [number for number, item in enumerate(items) if _engine_of(item) is not None]
+    gathered = sorted((items[number] for number in places), key=lambda item: BUILTIN.index(str(_engine_of(item))))
+    for number, item in zip(places, gathered, strict=True):
+        items[number] = item
+
+
+def _engine_of(item: pytest.Item) -> object:
+    """The engine whose `harness` a test takes, if any."""
+    return getattr(getattr(item, "callspec", None), "params", {}).get("harness")
 
 
 def pytest_collection_finish() -> None:

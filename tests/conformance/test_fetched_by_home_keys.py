@@ -69,7 +69,7 @@ def test_rows_are_found_by_what_their_pointers_have_of_their_homes(harness: Harn
 
 def test_no_pattern_finds_homes_one_by_one(harness: Harness) -> None:
     """Wherever rows lie, a page of pointers and the rest of its rows are a few requests."""
-    design = keyplan.design(parsed(MODEL), harness.name)
+    design = keyplan.design(parsed(MODEL), harness.name, advise=False)
     figures = design.plans["by_agent"].figures
     assert (figures.requests <= 3, figures.trips <= 2) == (True, True)
 

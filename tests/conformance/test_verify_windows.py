@@ -53,7 +53,7 @@ class Clock:
 def timed(harness: Harness, lend: Lend) -> Iterator[tuple[Store, Clock]]:
     model = replace(parse_model(MODEL), targets=harness.targets)
     url, clock = lend(MODEL), Clock()
-    design = keyplan.design(model, harness.name)
+    design = keyplan.design(model, harness.name, advise=False)
     keyplan.apply(model, url, design=design)
     with keyplan.open(model, url, design=design, clock=clock) as store:
         for minute in range(3):

@@ -26,7 +26,7 @@ def as_designed(model: Model, design: Design) -> Design:
 def made_on(harness: Harness, text: str, altered: Altered = as_designed) -> tuple[Model, Design]:
     """The model as it is for the engine's test server, and its design."""
     model = replace(parse_model(text), targets=harness.targets)
-    return model, altered(model, keyplan.design(model, harness.name))
+    return model, altered(model, keyplan.design(model, harness.name, advise=False))
 
 
 def applied(harness: Harness, url: str, text: str, altered: Altered = as_designed) -> tuple[Model, Design]:

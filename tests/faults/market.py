@@ -103,7 +103,7 @@ def model() -> Model:
 
 @cache
 def designed(engine: str) -> Design:
-    return keyplan.design(model(), engine)
+    return keyplan.design(model(), engine, advise=False)
 
 
 def prepare(url: str, design: Design | None = None) -> Model:

@@ -25,7 +25,7 @@ KNOWN = (34,)
 @cache
 def made(harness: Harness) -> tuple[Model, Design]:
     model = replace(chat.model(), targets=harness.targets)
-    return model, keyplan.design(model, harness.name)
+    return model, keyplan.design(model, harness.name, advise=False)
 
 
 def opened(harness: Harness) -> keyplan.Store:

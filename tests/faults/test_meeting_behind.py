@@ -104,7 +104,7 @@ def made(harness: Harness, lean: bool) -> tuple[Model, Design]:
     """In `lean` cases no entry that copies holds how many kids there are, since that would be tested along."""
     text = "".join(line for line in MODEL.splitlines(True) if not lean or "staff: {" not in line)
     model = replace(keyplan.parse_model(text), targets=harness.targets)
-    return model, keyplan.design(model, harness.name)
+    return model, keyplan.design(model, harness.name, advise=False)
 
 
 def reset(store: Store) -> None:
