@@ -100,6 +100,7 @@ class Server:
         home.mkdir(exist_ok=True)
         options = [f"--port={self.ports[number]}", "--bind_ip=127.0.0.1", "--nounixsocket", f"--dbpath={home}"]
         options += [f"--replSet={REPLICA_SET}", f"--wiredTigerCacheSizeGB={CACHE_GB}", "--oplogSize=256"]
+        options += ["--networkMessageCompressors=disabled"]  # between processes of one machine, it is work for nothing
         options += [f"--setParameter={name}={value}" for name, value in self._parameters.items()]
         with (self._directory / f"{number}.log").open("ab") as log:
             return subprocess.Popen(

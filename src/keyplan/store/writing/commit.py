@@ -291,9 +291,12 @@ class Commit:
         return None
 
     def clear_the_way(self, batch: Batch, number: int, reply: ConflictError) -> Proc[None]:
-        """Has expired rows deleted along with the next attempt; if there are none, the refusal is the last word."""
+        """Has expired rows deleted along with the next attempt; if there are none that were not deleted along with this
+        one already, the refusal is the last word."""
         more = yield from expired_owners(self.writer, batch, self.now)
-        if not more and (self.repeated or not may_have_gone(self.writer, batch)):
+        before = [(one.entity, one.key, one.old) for one in self.cleared]
+        in_vain = all((one.entity, one.key, one.old) in before for one in more)
+        if in_vain and (self.repeated or not may_have_gone(self.writer, batch)):
             raise self.writer.refusals.refusal(batch, number, reply)
-        self.repeated = not more
+        self.repeated = in_vain
         self.cleared = more
