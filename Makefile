@@ -7,7 +7,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-JOBS ?= 2
+# One more than there are cores: tests wait for servers a part of their time.
+JOBS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 SERVERS := $(wildcard tests/engines/*/server.py)
 
 # Tests and benchmarks start many processes, and each would compile all of keyplan anew.

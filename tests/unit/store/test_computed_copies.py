@@ -37,6 +37,7 @@ def chat_store(extras: str, most: int | None) -> Store:
     return store
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("most", LIMITS)
 @pytest.mark.parametrize("extras", EXTRAS)
 def test_answers_are_those_of_the_reference(extras: str, most: int | None) -> None:
