@@ -118,20 +118,25 @@ def maven(name: str, artifacts: Sequence[str], boms: Sequence[str] = ()) -> Path
     return once(name, build) / "lib"
 
 
+def npm_package(directory: Path, package: str, version: str, sha512: str) -> None:
+    """Unpacks an npm package below `package` in a directory."""
+    run([need("npm"), "pack", "--silent", f"{package}@{version}"], directory)
+    (archive,) = directory.glob("*.tgz")
+    found = hashlib.sha512(archive.read_bytes()).hexdigest()
+    if found != sha512:
+        raise FetchError(f"{package}@{version}: the archive has another checksum than the pinned one")
+    # Filters came with Python 3.11.4, and Debian 12 has 3.11.2; what has the pinned checksum needs none.
+    harmless: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+    with tarfile.open(archive) as opened:
+        opened.extractall(directory, **harmless)
+    archive.unlink()
+
+
 def npm(name: str, package: str, version: str, sha512: str) -> Path:
     """The unpacked directory of one npm package, its archive checked against `sha512` (hexadecimal)."""
 
     def build(directory: Path) -> None:
-        run([need("npm"), "pack", "--silent", f"{package}@{version}"], directory)
-        (archive,) = directory.glob("*.tgz")
-        found = hashlib.sha512(archive.read_bytes()).hexdigest()
-        if found != sha512:
-            raise FetchError(f"{package}@{version}: the archive has another checksum than the pinned one")
-        # Filters came with 3.11.4; what has the pinned checksum needs none.
-        harmless: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-        with tarfile.open(archive) as opened:
-            opened.extractall(directory, **harmless)
-        archive.unlink()
+        npm_package(directory, package, version, sha512)
 
     return once(name, build) / "package"
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +36,7 @@ const files = JSON.parse(require("fs").readFileSync(0, "utf8"));
 
 
 def _build(directory: Path) -> None:
-    fetch.run([fetch.need("npm"), "pack", "--silent", f"{PACKAGE}@{VERSION}"], directory)
-    (archive,) = directory.glob("*.tgz")
-    if hashlib.sha512(archive.read_bytes()).hexdigest() != SHA512:
-        raise fetch.FetchError(f"{PACKAGE}@{VERSION}: the archive has another checksum than the pinned one")
-    with tarfile.open(archive) as packed:
-        packed.extractall(directory, filter="data")
-    archive.unlink()
+    fetch.npm_package(directory, PACKAGE, VERSION, SHA512)
     (directory / "node_modules" / "fs-extra").mkdir(parents=True)
     (directory / "node_modules" / "fs-extra" / "index.js").write_text(FILES, encoding="utf-8")
     (directory / "parse.js").write_text(SCRIPT, encoding="utf-8")
