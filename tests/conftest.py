@@ -174,8 +174,8 @@ def started(name: str, *, quick: bool = False) -> Iterator[Harness]:
 
 @pytest.fixture
 def url(harness: Harness) -> str:
-    """A database that nobody has used yet, on each engine in turn."""
-    return harness.url()
+    """A database that nobody has used yet, on each engine in turn, with as many nodes as its users have."""
+    return harness.replicated.url()
 
 
 @pytest.fixture

@@ -36,6 +36,9 @@ EXAMPLES = int(os.environ.get("KEYPLAN_PROGRAMS", "300"))
 PARTS = ceil(EXAMPLES / 50)
 """Of so many tests, each draws programs of its own: no process runs all of them while the others have nothing to do."""
 
+REPLICATED = 3
+"""Of so many of these, one is on all nodes that the engine has: each of them does all the work again."""
+
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate, *((Phase.shrink,) if os.environ.get("KEYPLAN_SHRINK") else ()))
 """Shrinking takes minutes; a failing program is printed as it was found, and shrunk on request."""
 
@@ -85,7 +88,8 @@ def test_engine_answers_as_the_reference(harness: Harness, designs: Designs, par
     model = replace(data.draw(statistics(program.model)), targets=targets)
     # Advice takes a third of a design's time and changes nothing that is run: it is sought for every fourth program.
     design = designs.of(model, harness.name, advise=len(program.operations) % 4 == 0)
-    run(program, model, harness.url(), design)
+    server = harness.replicated if part % REPLICATED == 0 else harness
+    run(program, model, server.url(), design)
 
 
 def test_rows_tell_what_they_keep(harness: Harness, designs: Designs) -> None:

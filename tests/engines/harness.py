@@ -30,6 +30,12 @@ class Harness(ABC):
     def stop(self) -> None:
         """Ends what `start` started and removes what the tests left behind."""
 
+    @property
+    def replicated(self) -> Harness:
+        """The same engine on as many nodes as its users run it on, started: for what may depend on how these follow
+        each other. Itself, where its rows are in one place only."""
+        return self
+
     @abstractmethod
     def url(self) -> str:
         """The URL of a database that nobody has used yet."""

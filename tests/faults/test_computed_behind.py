@@ -30,7 +30,7 @@ def made(harness: Harness) -> tuple[Model, Design]:
 
 def opened(harness: Harness) -> keyplan.Store:
     model, design = made(harness)
-    url = harness.url()
+    url = harness.replicated.url()
     keyplan.apply(model, url, design=design)
     store = keyplan.open(model, url)
     assert any(computed_behind(model, view) for view in store.design.views.values())

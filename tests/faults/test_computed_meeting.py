@@ -37,7 +37,7 @@ CALLS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", CALLS)
 def test_another_moves_the_child_meanwhile(name: str, harness: Harness) -> None:
     model = replace(parse_model(MODEL), targets=harness.targets)
-    url = harness.url()
+    url = harness.replicated.url()
     keyplan.apply(model, url)
     with keyplan.open(model, url) as one, keyplan.open(model, url) as other:
         for pid in (1, 2, 3):

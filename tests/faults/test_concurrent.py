@@ -18,7 +18,7 @@ KILLS, AFTER = 4, (0.02, 0.3)
 
 @pytest.mark.timeout(120)
 def test_writers_on_overlapping_rows(harness: Harness, tmp_path: Path) -> None:
-    url = harness.url()
+    url = harness.replicated.url()
     market.prepare(url)
     write_at_once(url, tmp_path)
 
@@ -39,7 +39,7 @@ def write_at_once(url: str, tmp_path: Path) -> None:
 @pytest.mark.timeout(120)
 def test_a_process_killed_at_random_points(harness: Harness, tmp_path: Path) -> None:
     """Again and again, each time somewhere else; another one goes on writing meanwhile."""
-    url = harness.url()
+    url = harness.replicated.url()
     market.prepare(url)
     kill_again_and_again(url, tmp_path)
 
@@ -82,7 +82,7 @@ def converges(url: str) -> bool:
 
 def test_the_market_has_views_of_every_sort(harness: Harness) -> None:
     """Otherwise the tests above would say little."""
-    url = harness.url()
+    url = harness.replicated.url()
     market.prepare(url)
     with keyplan.open(market.model(), url) as store:
         assert not store.design.unserved

@@ -18,7 +18,7 @@ WRITERS, EACH = 3, 12
 @pytest.mark.timeout(120)
 def test_every_view_ends_true(harness: Harness) -> None:
     for seed in range(ORDERS):
-        url = harness.url()
+        url = harness.replicated.url()
         with keyplan.open(market.prepare(url), url) as store:
             interleave(store, [market.steps(store, 100 * seed + number) for number in range(WRITERS)], EACH, seed)
             store.settle()
@@ -29,7 +29,7 @@ def test_every_view_ends_true(harness: Harness) -> None:
 @pytest.mark.timeout(120)
 def test_writers_that_are_cut_off_leave_what_can_be_finished(harness: Harness) -> None:
     for seed in range(ORDERS):
-        url = harness.url()
+        url = harness.replicated.url()
         with keyplan.open(market.prepare(url), url) as store:
             writers = [market.steps(store, 100 * seed + number) for number in range(WRITERS + 1)]
             interleave(store, writers, EACH, seed, kills=0.01)

@@ -57,7 +57,7 @@ def load(url: str, done: int) -> subprocess.Popen[str]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_load_that_was_cut_off_goes_on(harness: Harness, how: signal.Signals) -> None:
-    url = harness.url()
+    url = harness.replicated.url()
     market.prepare(url)
     done, ended = 0, False
     for attempt in range(3):
@@ -96,7 +96,7 @@ def overlapping(part: int) -> list[tuple[str, dict[str, object]]]:
 
 @pytest.mark.timeout(120)
 def test_loads_at_once_keep_counters_and_copies_true(harness: Harness) -> None:
-    url = harness.url()
+    url = harness.replicated.url()
     market.prepare(url)
     model = market.model()
     with keyplan.open(model, url) as store:

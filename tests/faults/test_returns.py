@@ -39,7 +39,7 @@ def opened(harness: Harness, url: str) -> Store:
 
 def test_no_number_is_drawn_twice(harness: Harness) -> None:
     """The row stands in two places, so that one call writes several entries; each caller sees a number of its own."""
-    url = harness.url()
+    url = harness.replicated.url()
     model = replace(parse_model(MODEL), targets=harness.targets)
     keyplan.apply(model, url)
     drawn: list[int] = []

@@ -17,13 +17,14 @@ from tests.engines.harness import Harness
 @pytest.fixture(scope="session")
 def mongodb() -> Iterator[Harness]:
     """One node, started once per process; several processes share one server."""
-    yield from started("mongodb", quick=True)
+    yield from started("mongodb")
 
 
 @pytest.fixture(scope="session")
 def replica_set() -> Iterator[Harness]:
     """Three nodes, for what depends on which of them answers."""
-    yield from started("mongodb")
+    for harness in started("mongodb"):
+        yield harness.replicated
 
 
 def cheap_children(monkeypatch: pytest.MonkeyPatch, refused: Callable[[View], str]) -> None:

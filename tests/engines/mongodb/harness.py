@@ -1,8 +1,8 @@
 """One MongoDB replica set for all processes of a test run, and a database per test.
 
-Three nodes, or a single one where quickness is asked for: for whatever looks at documents and requests, and not at how
-nodes follow each other. `KEYPLAN_TEST_MONGODB=1` takes a single one for all, and a `mongodb://` address there takes a
-server that is already running.
+A single node, for whatever looks at documents and requests, and three of them where `replicated` is asked for: each of
+these does all the work. `KEYPLAN_TEST_MONGODB=1` takes a single one for all, `=3` three, and a `mongodb://` address
+there takes a server that is already running.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from pymongo.uri_parser import parse_uri
 from keyplan.engines.mongodb.layout import RECORD_COLLECTION
 from tests.engines import harness
 from tests.engines.mongodb.server import Shared
+
+NODES = 3
+"""Of a replica set that survives the loss of one."""
 
 KEPT = 64
 """Databases that stay while the tests run: each takes files and memory of the server, and a whole test file may use one
@@ -40,19 +43,20 @@ class Harness(harness.Harness):
 
     name = "mongodb"
 
-    def __init__(self, quick: bool = False) -> None:
+    def __init__(self, quick: bool = False, nodes: int = 1) -> None:
         super().__init__(quick)
+        self._wanted = os.environ.get("KEYPLAN_TEST_MONGODB", str(nodes))
+        self._replicated: Harness | None = None
         self._names: list[str] = []
         self._server: Shared | None = None
         self._url = ""
         self._client: MongoClient[dict[str, Any]] | None = None
 
     def start(self) -> None:
-        wanted = os.environ.get("KEYPLAN_TEST_MONGODB", "1" if self.quick else "3")
-        if wanted.startswith("mongodb"):
-            self._url = wanted
+        if self._wanted.startswith("mongodb"):
+            self._url = self._wanted
         else:
-            self._server = Shared(nodes=int(wanted)).start()
+            self._server = Shared(nodes=int(self._wanted)).start()
             self._url = f"{self._server.url}&{CALMLY}"
         self._client = MongoClient(self._url, serverSelectionTimeoutMS=30_000)
         self._client.admin.command("ping")
@@ -60,7 +64,19 @@ class Harness(harness.Harness):
             with MongoClient(host, port, directConnection=True) as node:
                 node.admin.command({"setParameter": 1, "transactionLifetimeLimitSeconds": LIFETIME_SECONDS})
 
+    @property
+    def replicated(self) -> Harness:
+        if self._replicated is None:
+            other = Harness(nodes=NODES)
+            if other._wanted == self._wanted:
+                return self
+            other.start()
+            self._replicated = other
+        return self._replicated
+
     def stop(self) -> None:
+        if self._replicated is not None:
+            self._replicated.stop()
         if self._client is not None:
             if self._server is None:
                 for name in self._names:

@@ -20,7 +20,8 @@ from tests.engines.harness import Harness
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Harness]:
-    yield from started("mongodb")
+    for harness in started("mongodb"):
+        yield harness.replicated
 
 
 def test_it_predicts_what_it_measured_and_leaves_nothing_behind(
