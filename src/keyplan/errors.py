@@ -64,7 +64,7 @@ class ArgumentError(KeyplanError, ValueError):
 
 
 class RangeError(ArgumentError):
-    """A write that would leave the range of a field's type; nothing was written."""
+    """A write that would leave the range of a field's type; of that row nothing was written."""
 
 
 class CursorError(ArgumentError):
@@ -177,6 +177,21 @@ def _printable(letter: str) -> str:
 def row_named(entity: str, key: Iterable[object]) -> str:
     """A row as messages name it: `Item '01HZ…, 3'`."""
     return f"{entity} {quoted(', '.join(map(str, key)), most=200)}"
+
+
+Refusal = ArgumentError | ConflictError
+"""Why a row cannot be written, whatever else is."""
+
+
+def some_refused(label: str, refused: Sequence[Refusal], changed: int) -> Refusal:
+    """What is said of a write of many rows, some of which were refused: as the first of these."""
+    first, many = refused[0], len(refused)
+    told = str(first).removeprefix(f"{label}: ").removesuffix("; nothing was written")
+    told = f"{label}: {told}; {many} {'row was' if many == 1 else 'rows were'} refused, {changed} written"
+    kinds: tuple[type[Refusal], ...] = (RangeError, ArgumentError, ConflictError)
+    error = next(kind for kind in kinds if isinstance(first, kind))(told)
+    error.__cause__ = first
+    return error
 
 
 def no_engine(name: str, known: Sequence[str]) -> str:

@@ -30,7 +30,16 @@ from tests.engines.harness import Harness
 from tests.examples_data.compare import first_difference
 from tests.strategies.designs import Designs
 from tests.strategies.domains import chance
-from tests.strategies.programs import Clock, Program, behind_programs, on_reference, play, programs, state_programs
+from tests.strategies.programs import (
+    Clock,
+    Program,
+    behind_programs,
+    on_reference,
+    play,
+    programs,
+    refused_programs,
+    state_programs,
+)
 
 EXAMPLES = int(os.environ.get("KEYPLAN_PROGRAMS", "300"))
 PARTS = ceil(EXAMPLES / 50)
@@ -114,6 +123,22 @@ def test_rows_tell_what_they_keep(harness: Harness, designs: Designs) -> None:
 
     check()
     assert sum(told) >= len(told) / 4
+
+
+def test_rows_are_refused_one_by_one(harness: Harness, designs: Designs) -> None:
+    """Of the rows that a write means, some may be refused; the others are written all the same."""
+    refused: list[bool] = []
+
+    @settings(
+        max_examples=max(4, EXAMPLES // 20), deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES
+    )
+    @given(program=refused_programs())
+    def check(program: Program) -> None:
+        refused.append(any(kind == "error" for kind, _ in on_reference(program)))
+        run(program, program.model, harness.url(), designs.of(program.model, harness.name))
+
+    check()
+    assert sum(refused) >= len(refused) / 4
 
 
 def run(program: Program, model: Model, url: str, design: Design | None = None) -> None:
@@ -224,7 +249,8 @@ def difference(model: Model, operation: Any, expected: Any, found: Any) -> str |
 
 def of_several_rows(model: Model, name: str) -> bool:
     """A call that writes several rows may be wrong in several ways; which of them is told is nobody's promise."""
-    return name in model.transactions or (name in model.writes and bool(model.writes[name].children))
+    write = model.writes.get(name)
+    return name in model.transactions or (write is not None and (bool(write.children) or not write.by_key))
 
 
 def plain(answer: Any) -> Any:

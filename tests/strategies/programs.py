@@ -26,6 +26,7 @@ from tests.strategies.arguments import Scene, call_arguments, keep_promises, row
 from tests.strategies.behind import behind_models
 from tests.strategies.domains import START, chance
 from tests.strategies.models import models
+from tests.strategies.refused import refused_models
 from tests.strategies.states import state_models
 
 DOCUMENTED = (ArgumentError, ConflictError)
@@ -253,6 +254,7 @@ def operations(
     paged = {pattern.name for pattern in model.patterns.values() if pattern.kind == "find" and pattern.page is not None}
     reads, changes = list(model.patterns), [*model.writes, *model.transactions]
     changes += [name for name in changes if name not in model.writes or model.writes[name].kind != "create"]
+    changes += [name for name in model.writes if not model.writes[name].by_key] * 2
     kinds = ["read", "write", "read", "write", "write", "read", "write", "advance"]
     kinds += ["advance"] if any(entity.ttl is not None for entity in model.entities.values()) else []
     found: list[Operation] = []
@@ -318,5 +320,13 @@ def behind_programs(draw: st.DrawFn, owned: bool = False) -> Program:
 def state_programs(draw: st.DrawFn) -> Program:
     """A model about the states of rows, with rows and operations."""
     text = draw(state_models())
+    loaded = draw(rows(_parsed(text)))
+    return Program(text, loaded, draw(operations(_parsed(text), loaded)))
+
+
+@st.composite
+def refused_programs(draw: st.DrawFn) -> Program:
+    """A model about writes of many rows, some of which are refused, with rows and operations."""
+    text = draw(refused_models())
     loaded = draw(rows(_parsed(text)))
     return Program(text, loaded, draw(operations(_parsed(text), loaded)))

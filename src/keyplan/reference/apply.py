@@ -1,13 +1,17 @@
-"""Writes: what each kind does to the rows. Whoever calls takes everything back if one of them raises."""
+"""Writes: what each kind does to the rows.
+
+Whoever calls takes everything back if one of them raises. Of a write of many rows, those that are not refused are
+committed by then.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from keyplan.errors import ArgumentError, ConflictError, RangeError, row_named
+from keyplan.errors import ArgumentError, ConflictError, RangeError, Refusal, row_named, some_refused
 from keyplan.model.arguments import bind_params
 from keyplan.model.entity import EXPIRES
 from keyplan.model.new_row import NewId, NewRow, copy_in, expiry, row_from_arguments, row_from_columns
@@ -70,10 +74,22 @@ class Writer:
         if write.condition:
             self._check_condition(ready)
         do = self._update if write.kind == "update" else self._delete
-        answers = [do(ready, row) for row in ready.rows]
         if not write.by_key:
-            return len(ready.rows)
-        return answers[0] if answers else None
+            return self._run_wide(ready, do)
+        return do(ready, ready.rows[0]) if ready.rows else None
+
+    def _run_wide(self, ready: Prepared, do: Callable[[Prepared, Row], Any]) -> int:
+        """Each row on its own, in the order of their keys: those that are refused stay as they were."""
+        entity, refused = ready.write.entity, list[Refusal]()
+        for row in sorted(ready.rows, key=lambda row: self.tables.key(entity, row)):
+            try:
+                do(ready, row)
+            except (ArgumentError, ConflictError) as error:
+                refused.append(error)
+        if refused:
+            self.tables.commit()
+            raise some_refused(ready.label, refused, len(ready.rows) - len(refused))
+        return len(ready.rows)
 
     def upsert_row(self, entity: str, label: str, arguments: Mapping[str, Any]) -> None:
         """One row of a bulk load."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from keyplan.engines.codec import Codec
 from keyplan.engines.rounds import Proc
-from keyplan.errors import ArgumentError, ConflictError, UnsupportedError
+from keyplan.errors import ArgumentError, ConflictError, Refusal, UnsupportedError, some_refused
 from keyplan.model.arguments import Binder, Part
 from keyplan.model.model import Model
 from keyplan.model.new_row import NewId, NewRow, RowMaker, generate, row_maker
@@ -228,20 +228,31 @@ class Writer:
         return None if row is None else shape(self.model, write.entity, Select(write.returns), row)
 
     def run_wide(self, prepared: Prepared) -> Proc[int]:
-        """Every row that a `where` finds, each on its own."""
+        """Every row that a `where` finds, each on its own: those that are refused stay as they were."""
         write, call = prepared.write, prepared.call
         keys, known = yield from self.found(prepared)
+        entity = self.model.entities[write.entity]
         nested = write.entity in written_along(self.model.entities, write)
-        at_once = ROWS_AT_ONCE if not nested and not self.mutator.groups.meet(write.entity) else 1
+        # Rows that may be in each other's way are written one after another, in the order of their keys.
+        unique = any(column in write.sets or column in write.adds for columns in entity.unique for column in columns)
+        at_once = 1 if nested or unique or self.mutator.groups.meet(write.entity) else ROWS_AT_ONCE
+        keys.sort()
         written: set[tuple[str, Key]] = set()
+        refused: list[Refusal] = []
         for start in range(0, len(keys), at_once):
             jobs = [self.job(write, prepared.label, call, key) for key in keys[start : start + at_once]]
             for job in jobs:
                 if isinstance(job, Delete) and (write.entity, job.key) in written:
                     job.taken_along, known[write.entity, job.key] = True, None
-            done = yield from gather(self.commit([job], call.now, known) for job in jobs)
-            written.update(place for rows in done for place in rows)
-        return sum((write.entity, key) in written for key in keys)
+            for done in (yield from gather(_attempted(self.commit([job], call.now, known)) for job in jobs)):
+                if isinstance(done, ArgumentError | ConflictError):
+                    refused.append(done)
+                else:
+                    written.update(done)
+        changed = sum((write.entity, key) in written for key in keys)
+        if refused:
+            raise some_refused(prepared.label, refused, changed)
+        return changed
 
     def commit(
         self,
@@ -254,6 +265,14 @@ class Writer:
         Rows that are `known` are read again only if the engine refuses what follows from them.
         """
         return Commit(self, jobs, now, known).run()
+
+
+def _attempted(proc: Proc[Rows]) -> Proc[Rows | Refusal]:
+    """What a proc does, or why the row is refused: the other rows of a call have nothing to do with that."""
+    try:
+        return (yield from proc)
+    except (ArgumentError, ConflictError) as error:
+        return error
 
 
 def note(job: Job, written: set[tuple[str, Key]]) -> None:
