@@ -36,6 +36,11 @@ class Harness(ABC):
         each other. Itself, where its rows are in one place only."""
         return self
 
+    @property
+    def soonest(self) -> Harness:
+        """The same engine on the server that answers soonest, started."""
+        return self
+
     @abstractmethod
     def url(self) -> str:
         """The URL of a database that nobody has used yet."""

@@ -42,9 +42,20 @@ class Harness(harness.Harness):
     def __init__(self, quick: bool = False) -> None:
         super().__init__(quick)
         self._server: Server | None = None
+        self._soonest: Harness | None = None
         self._endpoint = ""
         self._numbers = itertools.count()
         self._tables: list[str] = []
+
+    @property
+    def soonest(self) -> Harness:
+        if self.quick:
+            return self
+        if self._soonest is None:
+            other = Harness(quick=True)
+            other.start()
+            self._soonest = other
+        return self._soonest
 
     def start(self) -> None:
         wanted = os.environ.get("KEYPLAN_TEST_DYNAMODB", "dynoxide" if self.quick and can_run_dynoxide() else "local")
@@ -62,6 +73,8 @@ class Harness(harness.Harness):
         os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "local")
 
     def stop(self) -> None:
+        if self._soonest is not None:
+            self._soonest.stop()
         if self._server is not None:
             self._server.stop()
 
