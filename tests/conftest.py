@@ -183,18 +183,20 @@ def lend(request: pytest.FixtureRequest, harness: Harness) -> Iterator[Lend]:
     """Databases without rows, each lent to one test after the other that names the same model and figures.
 
     What was applied stays in them, which on some engines takes far longer to make than rows. A test that fails keeps
-    its database. Fixtures that open stores close them before the database is given back, since they were made later."""
-    lent: list[tuple[Hashable, str]] = []
+    its database. Fixtures that open stores close them before the database is given back, since they were made later.
+    `soonest`: on the server that answers soonest."""
+    lent: list[tuple[Harness, Hashable, str]] = []
     failed = request.session.testsfailed
 
-    def lend_for(*what: Hashable) -> str:
-        lent.append((what, harness.borrow(what)))
-        return lent[-1][1]
+    def lend_for(*what: Hashable, soonest: bool = False) -> str:
+        place = harness.soonest if soonest else harness
+        lent.append((place, what, place.borrow(what)))
+        return lent[-1][2]
 
     yield lend_for
     if request.session.testsfailed == failed:
-        for what, url in lent:
-            harness.give_back(what, url)
+        for place, what, url in lent:
+            place.give_back(what, url)
 
 
 @pytest.fixture
