@@ -12,6 +12,7 @@
     ├── DesignMismatchError   the server holds another design than the one to be run
     └── EngineError           the engine answered with an error
         ├── ConflictError     the row is there already, or an `if` is false
+        ├── OversizeError     a row is larger than the engine takes (also an ArgumentError)
         ├── ThrottledError    the engine refused for want of capacity, beyond the retry budget
         ├── UnavailableError  the engine cannot be reached or is locked
         ├── AccessError       credentials or permissions are wrong
@@ -101,6 +102,15 @@ class ConflictError(EngineError):
     """The row exists already, or the condition of the write does not hold."""
 
 
+class OversizeError(EngineError, ArgumentError):
+    """A row, or its key, that is larger than the engine takes; of that row nothing was written."""
+
+    def __init__(self, message: str, *, edit: int | None = None) -> None:
+        super().__init__(message)
+        self.edit = edit
+        """The number of the entry in its request, where the reply says which it is."""
+
+
 class ThrottledError(EngineError):
     """The engine refused for want of capacity."""
 
@@ -183,15 +193,13 @@ Refusal = ArgumentError | ConflictError
 """Why a row cannot be written, whatever else is."""
 
 
-def some_refused(label: str, refused: Sequence[Refusal], changed: int) -> Refusal:
-    """What is said of a write of many rows, some of which were refused: as the first of these."""
-    first, many = refused[0], len(refused)
-    told = str(first).removeprefix(f"{label}: ").removesuffix("; nothing was written")
-    told = f"{label}: {told}; {many} {'row was' if many == 1 else 'rows were'} refused, {changed} written"
-    kinds: tuple[type[Refusal], ...] = (RangeError, ArgumentError, ConflictError)
-    error = next(kind for kind in kinds if isinstance(first, kind))(told)
-    error.__cause__ = first
-    return error
+def some_refused(label: str, refused: Sequence[tuple[str, Refusal]], written: int) -> Refusal:
+    """The first of the refusals of a write of many rows, each with the name of its row; it says of all of them."""
+    (row, first), many = refused[0], len(refused)
+    told = str(first).removeprefix(f"{label}: ").replace("; nothing was written", "")
+    told = told if row in told else f"{row}: {told}"
+    first.args = (f"{label}: {told}; {many} {'row was' if many == 1 else 'rows were'} refused, {written} written",)
+    return first
 
 
 def no_engine(name: str, known: Sequence[str]) -> str:

@@ -54,7 +54,7 @@ def size(request: pytest.FixtureRequest) -> str:
 
 
 RICHEST = "read"
-"""The figures whose designs keep most: these are tried on the vendor's own server, the others on what answers soonest."""
+"""The figures whose designs keep most: those are tried on the vendor's own server, others on what answers soonest."""
 
 
 def pair_of(text: str, size: str, url: str, rows: Rows = ()) -> AbstractContextManager[Pair]:

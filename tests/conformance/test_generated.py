@@ -250,8 +250,7 @@ def difference(model: Model, operation: Any, expected: Any, found: Any) -> str |
 
 def of_several_rows(model: Model, name: str) -> bool:
     """A call that writes several rows may be wrong in several ways; which of them is told is nobody's promise."""
-    write = model.writes.get(name)
-    return name in model.transactions or (write is not None and (bool(write.children) or not write.by_key))
+    return name in model.transactions or (name in model.writes and bool(model.writes[name].children))
 
 
 def plain(answer: Any) -> Any:

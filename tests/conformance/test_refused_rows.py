@@ -6,8 +6,9 @@ import re
 
 import pytest
 
-from keyplan.errors import ConflictError, RangeError
+from keyplan.errors import ConflictError, RangeError, UnavailableError, UncertainError
 from tests.conformance.conftest import Both
+from tests.faults.faulty import FaultyPort, unavailable
 
 MODEL = """
 entities:
@@ -87,3 +88,36 @@ def test_values_that_are_unique_together(both: Both) -> None:
             pair.same("move_all", team=1, league=2)
         pair.agrees(READS)
         pair.stays_right([("move_all", {"team": 2, "league": 9})], READS)
+
+
+@pytest.mark.parametrize("before", [0, 30])
+def test_a_server_that_is_gone_after_some_rows(both: Both, before: int) -> None:
+    """Whoever adds once more adds twice to the rows that are written; where none is, it is safe."""
+    pair = both(MODEL, ROWS)
+    if pair.serves("score_all"):
+        port = FaultyPort(pair.store)
+        port.writes = [lambda send: send()] * before + [unavailable] * MANY
+        with pytest.raises(UncertainError if before else UnavailableError) as caught:
+            pair.store.score_all(team=2, score=1)
+        port.writes = []
+        rows = {row["player"]: row["score"] for row in pair.store.players(team=2)}
+        written = sum(rows[row["player"]] == row["score"] + 1 for _, row in ROWS if row["team"] == 2)
+        assert (written > 0) == (before > 0)
+        if before:
+            assert f": {written} of {MANY} rows are written, and others may not be (" in str(caught.value)
+
+
+def test_values_that_nobody_has_are_in_nobodys_way(both: Both) -> None:
+    """Rows that only lose a unique value are written in the same rounds, as all others are."""
+    pair = both(MODEL, ROWS)
+    if pair.serves("name_all"):
+        sent: list[int] = []
+        for nick in ("zoe", None):
+            port = FaultyPort(pair.store)
+            if nick is None:
+                pair.same("name_all", team=2, nick=None)
+            else:
+                pair.conflict("name_all", team=2, nick=nick)
+            sent.append(port.rounds)
+            pair.store._port = port.port
+        assert sent[1] < sent[0] / 3

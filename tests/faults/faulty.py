@@ -40,7 +40,7 @@ class FaultyPort:
         self.port = store._port
         self.writes: list[Fault] = []
         self.reads: list[Fault] = []
-        self.sent = 0
+        self.sent = self.rounds = 0
         self.made: dict[int, Any] = {}
         codec: Any = store._core.codec
         write = codec.write
@@ -58,6 +58,7 @@ class FaultyPort:
                 method._quick = None  # it has a port of its own
 
     def send(self, round: Sequence[Any]) -> list[Any]:
+        self.rounds += 1
         return [self.one(request) for request in round]
 
     def one(self, request: Any) -> Any:

@@ -80,12 +80,12 @@ class Writer:
 
     def _run_wide(self, ready: Prepared, do: Callable[[Prepared, Row], Any]) -> int:
         """Each row on its own, in the order of their keys: those that are refused stay as they were."""
-        entity, refused = ready.write.entity, list[Refusal]()
+        entity, refused = ready.write.entity, list[tuple[str, Refusal]]()
         for row in sorted(ready.rows, key=lambda row: self.tables.key(entity, row)):
             try:
                 do(ready, row)
             except (ArgumentError, ConflictError) as error:
-                refused.append(error)
+                refused.append((row_named(entity, self.tables.key(entity, row)), error))
         if refused:
             self.tables.commit()
             raise some_refused(ready.label, refused, len(ready.rows) - len(refused))

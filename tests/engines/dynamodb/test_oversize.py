@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 import keyplan
-from keyplan.engines.dynamodb.faults import OversizeError
-from keyplan.errors import DesignError
+from keyplan.errors import DesignError, OversizeError
 from tests.engines.dynamodb.server import Server
 from tests.engines.dynamodb.support import url_of
 from tests.unit.design.nouns import model_of
@@ -33,6 +32,7 @@ make: { create: Doc, rate: 1/s }
 put: { upsert: Doc, rate: 1/s }
 edit: { update: Doc, set: [notes], where: "did = :did", rate: 1/s }
 name: { update: Doc, set: [title], where: "did = :did", rate: 1/s }
+edit_all: { update: Doc, set: [notes], where: "did >= :did", rows: 3, rate: 1/day }
 """
 MODEL = model_of(DOC % (2000, 2000), READS, WRITES, "both: [name, edit]\n")
 BIG = "x" * 250_000
@@ -87,3 +87,13 @@ def test_rows_that_are_too_large_on_average_have_no_design() -> None:
 def test_rows_that_may_become_too_large_are_named_with_the_design() -> None:
     (found,) = [one.fix for one in keyplan.design(MODEL, "dynamodb").findings if "may take up to" in one.message]
     assert "give 'body' a smaller max" in found or "give 'notes' a smaller max" in found
+
+
+def test_of_many_rows_the_one_is_refused(store: Any) -> None:
+    for did in (4, 5):
+        store.put(did=did, title="t", body="", notes="", tags=set())
+    with pytest.raises(OversizeError, match=r"^edit_all: Doc '7': with 'notes' 244 KB its item would ") as caught:
+        store.edit_all(did=4, notes=BIG)
+    assert str(caught.value).endswith("; 1 row was refused, 2 written")
+    assert "nothing was written" not in str(caught.value)
+    assert [len(store.doc(did=did)["notes"]) for did in (4, 5, 7)] == [len(BIG), len(BIG), 0]

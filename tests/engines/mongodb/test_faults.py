@@ -22,6 +22,7 @@ from keyplan.errors import (
     ConflictError,
     DesignMismatchError,
     KeyplanError,
+    OversizeError,
     StorageError,
     UnavailableError,
 )
@@ -190,17 +191,23 @@ def test_a_document_over_16_mb(replica_set: Harness) -> None:
         " b: 'text(100, max 12MB), optional 50%' }\npatterns:\n  big: { find: Big, where: 'k = :k', rate: 1/s }\n"
         "writes:\n  put: { create: Big, rate: 1/s }\n"
         "  more: { update: Big, set: [b], where: 'k = :k', rate: 1/s }\n"
+        "  more_all: { update: Big, set: [b], where: 'k >= :k', rows: 3, rate: 1/s }\n"
     )
     keyplan.apply(model, url)
     with keyplan.open(model, url) as opened:
         half = "x" * 9_000_000
-        with pytest.raises(StorageError, match="16 MB"):
+        with pytest.raises(OversizeError, match="16 MB"):
             opened.put(k=1, a=half, b=half)
         assert opened.big(k=1) is None
         opened.put(k=1, a=half)
-        with pytest.raises(StorageError, match="16 MB"):
+        with pytest.raises(OversizeError, match="16 MB"):
             opened.more(k=1, b=half)
         assert opened.big(k=1)["b"] is None
+        for k in (0, 2):
+            opened.put(k=k, a="")
+        with pytest.raises(OversizeError, match=r"^more_all: Big '1': .* 16 MB .*; 1 row was refused, 2 written$"):
+            opened.more_all(k=0, b=half)
+        assert [opened.big(k=k)["b"] == half for k in (0, 1, 2)] == [True, False, True]
 
 
 def test_validators_reject_what_others_write(store: keyplan.Store, url: str) -> None:

@@ -12,7 +12,7 @@ from pymongo.errors import WriteError
 import keyplan
 from keyplan.engines import get_engine
 from keyplan.engines.mongodb.layout import layout
-from keyplan.errors import ConflictError, DesignMismatchError, StorageError
+from keyplan.errors import ConflictError, DesignMismatchError, OversizeError
 from keyplan.model.load import parse_model
 from keyplan.plan.view import Part, View
 from keyplan.store.store import Store
@@ -257,6 +257,6 @@ def test_a_document_over_16_mb(mongodb: Harness) -> None:
         half = "x" * 9_000_000
         store.report(meter=1, at=moment(0), value=half)
         for write in (store.report, store.replace):
-            with pytest.raises(StorageError, match="16 MB"):
+            with pytest.raises(OversizeError, match="16 MB"):
                 write(meter=1, at=moment(1), value=half)
         assert len(list(store.span.all(meter=1, start=moment(0), end=moment(59)))) == 1

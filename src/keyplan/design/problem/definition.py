@@ -244,7 +244,9 @@ def coupling_cost(couplings: Couplings, chosen: set[str]) -> float:
             (name,) = counts
             views += sum(row.coefficients[other] * least[other] for other in counted if other != name)
             needed = (views - row.high) / -row.coefficients[name]
-            least[name] = max(least[name], ceil(needed - MET) if couplings.variables[name][2] else needed)
+            if needed > MET and couplings.variables[name][2]:
+                needed = ceil(needed - MET)
+            least[name] = max(least[name], needed)
     for row, views, counted in rows:
         value = views + sum(row.coefficients[name] * least[name] for name in counted)
         if value < row.low - MET or value > row.high + MET:

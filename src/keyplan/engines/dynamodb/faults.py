@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from keyplan.errors import (
     AccessError,
-    ArgumentError,
     ConflictError,
     DesignMismatchError,
     EngineError,
+    OversizeError,
     StorageError,
     ThrottledError,
     UnavailableError,
@@ -57,15 +57,6 @@ class ContendedError(ThrottledError):
 
 class MissingTableError(EngineError, DesignMismatchError):
     """The table or index is not there."""
-
-
-class OversizeError(EngineError, ArgumentError):
-    """An item or key that is larger than DynamoDB takes; nothing was written. `edit` is the number of the item, where
-    the reply says which it is."""
-
-    def __init__(self, message: str, *, edit: int | None = None) -> None:
-        super().__init__(message)
-        self.edit = edit
 
 
 class RefusedError(EngineError):

@@ -15,7 +15,7 @@ from collections.abc import Generator, Sequence
 from typing import Any, TypeVar
 
 from keyplan.engines.dynamodb.credentials import parse_url, resolve
-from keyplan.engines.dynamodb.faults import ConditionError, FailedError, OversizeError, RefusedError
+from keyplan.engines.dynamodb.faults import ConditionError, FailedError, RefusedError
 from keyplan.engines.dynamodb.fence import FencedRequest, OvertakenError
 from keyplan.engines.dynamodb.operations import READS, Request
 from keyplan.engines.dynamodb.transport import AsyncTransport, Call, Transport
@@ -24,7 +24,7 @@ from keyplan.engines.dynamodb.writes import BulkRequest, WriteRequest
 from keyplan.engines.elapsed import elapsed
 from keyplan.engines.ports import Against, AgainstAsync
 from keyplan.engines.rounds import Reply, Round
-from keyplan.errors import EngineError, KeyplanError, ThrottledError, UnavailableError, UncertainError
+from keyplan.errors import EngineError, KeyplanError, OversizeError, ThrottledError, UnavailableError, UncertainError
 
 T = TypeVar("T")
 Calls = Generator["list[Call] | float", "list[Any]", T]

@@ -13,7 +13,7 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 from keyplan.engines.dynamodb.conditions import Expression, test_holds, test_term
-from keyplan.engines.dynamodb.faults import ConditionError, OversizeError
+from keyplan.engines.dynamodb.faults import ConditionError
 from keyplan.engines.dynamodb.fence import Fence, FencedRequest, OvertakenError
 from keyplan.engines.dynamodb.keys import encode_timestamp
 from keyplan.engines.dynamodb.layout import PK, SK, TTL, IndexKey, Item, Layout, Place, Slot
@@ -27,6 +27,7 @@ from keyplan.errors import (
     DesignError,
     EngineError,
     KeyplanError,
+    OversizeError,
     RangeError,
     UnsupportedError,
     row_named,

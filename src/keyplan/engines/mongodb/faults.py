@@ -14,8 +14,8 @@ from keyplan.errors import (
     DesignMismatchError,
     EngineError,
     KeyplanError,
+    OversizeError,
     RangeError,
-    StorageError,
     ThrottledError,
     UnavailableError,
     UncertainError,
@@ -66,7 +66,7 @@ def _translated(error: BaseException, where: str, writing: bool) -> KeyplanError
     if "ServerSelectionTimeoutError" in names:
         return UnavailableError(f"{where}: no server can be used ({message}); is it running, and has it a primary?")
     if "DocumentTooLarge" in names or code in _TOO_LARGE:
-        return StorageError(
+        return OversizeError(
             f"{where}: a document would be larger than the 16 MB that MongoDB allows; nothing was written"
         )
     if "WTimeoutError" in names or "WriteConcernError" in names or "writeConcernError" in details_of(error):

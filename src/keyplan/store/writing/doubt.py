@@ -34,3 +34,13 @@ class Doubt:
         if self.is_begun:
             return UncertainError(f"{label}: some of the rows are deleted, and others not yet ({said}); do it again")
         return UncertainError(f"{label}: the reply was lost, so that it may or may not have been done ({said})")
+
+
+def stopped(error: KeyplanError, label: str, written: int, of: int) -> KeyplanError:
+    """The error for the caller of a write of many rows that ends after some of them."""
+    if not written:
+        return error
+    said = str(error).removeprefix(f"{label}: ").replace("; nothing was written", "")
+    told = UncertainError(f"{label}: {written} of {of} rows are written, and others may not be ({said})")
+    told.__cause__ = error
+    return told

@@ -14,11 +14,13 @@ from typing import Any
 
 from keyplan.engines.codec import Codec
 from keyplan.engines.rounds import Proc
-from keyplan.errors import ArgumentError, ConflictError, Refusal, UnsupportedError, some_refused
+from keyplan.errors import ArgumentError, ConflictError, KeyplanError, Refusal, UnsupportedError, some_refused
 from keyplan.model.arguments import Binder, Part
+from keyplan.model.entity import Entity
 from keyplan.model.model import Model
 from keyplan.model.new_row import NewId, NewRow, RowMaker, generate, row_maker
 from keyplan.model.pattern import Condition, Select
+from keyplan.model.predicate import operand_value
 from keyplan.model.shape import shape, shape_created
 from keyplan.model.write import Write, has_to_be_found, is_told_by_others, written_along, written_entities
 from keyplan.plan.design import Design
@@ -28,6 +30,7 @@ from keyplan.store.reading.filter import Call, Filter, compile_filter
 from keyplan.store.writing.afterwards import Afterwards
 from keyplan.store.writing.cascades import Cascades
 from keyplan.store.writing.commit import Commit
+from keyplan.store.writing.doubt import stopped
 from keyplan.store.writing.intents import Intents
 from keyplan.store.writing.jobs import Change, Delete, Job, Put, Update, Written, fixing, key_values
 from keyplan.store.writing.mutate import Mutator
@@ -234,21 +237,28 @@ class Writer:
         entity = self.model.entities[write.entity]
         nested = write.entity in written_along(self.model.entities, write)
         # Rows that may be in each other's way are written one after another, in the order of their keys.
-        unique = any(column in write.sets or column in write.adds for columns in entity.unique for column in columns)
-        at_once = 1 if nested or unique or self.mutator.groups.meet(write.entity) else ROWS_AT_ONCE
+        apart = nested or _may_clash(entity, write, call) or self.mutator.groups.meet(write.entity)
+        at_once = 1 if apart else ROWS_AT_ONCE
         keys.sort()
         written: set[tuple[str, Key]] = set()
-        refused: list[Refusal] = []
+        refused: list[tuple[str, Refusal]] = []
         for start in range(0, len(keys), at_once):
             jobs = [self.job(write, prepared.label, call, key) for key in keys[start : start + at_once]]
             for job in jobs:
                 if isinstance(job, Delete) and (write.entity, job.key) in written:
                     job.taken_along, known[write.entity, job.key] = True, None
-            for done in (yield from gather(_attempted(self.commit([job], call.now, known)) for job in jobs)):
+            failed: KeyplanError | None = None
+            attempts = yield from gather(_attempted(self.commit([job], call.now, known)) for job in jobs)
+            for job, done in zip(jobs, attempts, strict=True):
                 if isinstance(done, ArgumentError | ConflictError):
-                    refused.append(done)
+                    refused.append((job.name, done))
+                elif isinstance(done, KeyplanError):
+                    failed = failed or done
                 else:
                     written.update(done)
+            if failed is not None:
+                many = sum((write.entity, key) in written for key in keys)
+                raise stopped(failed, prepared.label, many, len(keys))
         changed = sum((write.entity, key) in written for key in keys)
         if refused:
             raise some_refused(prepared.label, refused, changed)
@@ -267,12 +277,22 @@ class Writer:
         return Commit(self, jobs, now, known).run()
 
 
-def _attempted(proc: Proc[Rows]) -> Proc[Rows | Refusal]:
-    """What a proc does, or why the row is refused: the other rows of a call have nothing to do with that."""
+def _attempted(proc: Proc[Rows]) -> Proc[Rows | KeyplanError]:
+    """What a proc does, or why it fails: what is done of the other rows of a call has nothing to do with that."""
     try:
         return (yield from proc)
-    except (ArgumentError, ConflictError) as error:
+    except KeyplanError as error:
         return error
+
+
+def _may_clash(entity: Entity, write: Write, call: Call) -> bool:
+    """Whether rows of a write may take unique values from each other: those that it sets or adds to."""
+    for columns in entity.unique:
+        given = [column for column in columns if column in write.sets]
+        values = [operand_value(write.sets[one], entity.columns[one].type, call.args, call.now) for one in given]
+        if None not in values and (given or any(column in write.adds for column in columns)):
+            return True
+    return False
 
 
 def note(job: Job, written: set[tuple[str, Key]]) -> None:
