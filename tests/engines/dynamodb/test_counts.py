@@ -36,7 +36,7 @@ AVERAGES = {
     "blog": {"posts_by_author": PAGES, "drafts": PER_ROW, "search_posts": PAGES, "rename_author": FOLLOWERS},
     "flash_sale": {"sold": WHOLE},
     "hotel": {"q7_arrivals": PER_ROW, "rename_hotel": FOLLOWERS},
-    "messaging": {"ring": PER_ROW},
+    "messaging": {"conversations": PER_ROW},
     "online_shop": {"order": PER_ROW},
     "sensors": {"sensors_of_site": PER_ROW},
     "shop": {"order_history": PER_ROW, "orders_by_product": PAGES, "describe": FOLLOWERS},
