@@ -33,6 +33,9 @@ def families(draw: st.DrawFn) -> Extended:
     for entity in model.entities.values():
         where = tuple(Condition(Path((), column), "=", (Param(column),)) for column in entity.key)
         params = {column: entity.columns[column].type for column in entity.key}
+        # Of a composite reference, part of which is in the key, all or nothing is selected, as a model's text would.
+        fields = {entity.columns[column].field for column in entity.key}
+        key = tuple(column for column in entity.stored if entity.columns[column].field in fields)
         for role in (role for role in entity.roles.values() if role.many):
             child = model.entities[role.entity]
             shown = tuple(column for column in child.stored if not child.columns[column].hidden)
@@ -40,7 +43,7 @@ def families(draw: st.DrawFn) -> Extended:
             for name, limit in (("all", None), ("first", draw(st.integers(1, 3))), ("some", draw(st.integers(1, 2)))):
                 by = draw(st.lists(st.sampled_from(able), max_size=2, unique=True)) if able else []
                 order = tuple(Order(Path((), column), draw(st.booleans())) for column in by)
-                select = Select(entity.key, {role.name: Select(shown, {}, order, limit)})
+                select = Select(key, {role.name: Select(shown, {}, order, limit)})
                 one = Pattern(f"{name}_{role.name}_of_{entity.name}", "find", entity.name, where, select=select)
                 patterns[one.name] = replace(one, one=True, traffic=Traffic(1000.0), params=params)
     more = replace(model, patterns=patterns)
