@@ -243,10 +243,7 @@ def coupling_cost(couplings: Couplings, chosen: set[str]) -> float:
         if len(counts) == 1 and len(row.coefficients) > 1:
             (name,) = counts
             views += sum(row.coefficients[other] * least[other] for other in counted if other != name)
-            needed = (views - row.high) / -row.coefficients[name]
-            if needed > MET and couplings.variables[name][2]:
-                needed = ceil(needed - MET)
-            least[name] = max(least[name], needed)
+            least[name] = max(least[name], (views - row.high) / -row.coefficients[name])
     for row, views, counted in rows:
         value = views + sum(row.coefficients[name] * least[name] for name in counted)
         if value < row.low - MET or value > row.high + MET:

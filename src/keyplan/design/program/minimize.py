@@ -70,9 +70,9 @@ def minimize(
     highs.setOptionValue("presolve", "choose")
     highs.changeColsIntegrality(len(every), every, integer)
     highs.changeColsBounds(len(every), every, lower, numpy.where(is_view & ~used, 0.0, upper))
-    found, value, again = None, INF, False
+    found, value = None, INF
     if (some := _solved_whole(highs, linear, scale)) is not None:
-        found, value, again = some.answer, some.value, some.runs > 1
+        found, value = some.answer, some.value
         # What is a whole number or nothing costs so much more; a share of the calls that are transactions may not.
         too_dear = ~used & numpy.array(linear.whole) & (numpy.array(relaxed.col_dual) > value - least + TOLERANCE)
         upper = numpy.where(too_dear, 0.0, upper)
@@ -82,7 +82,7 @@ def minimize(
     highs.changeColsIntegrality(len(every), every, numpy.full(len(every), kinds[0]))
     highs.setBasis(basis)
     branching = Branching(highs, linear, found.col_value if found is not None else None, value)
-    if branching.is_closed(upper, patient=again):
+    if branching.is_closed(upper):
         return None if branching.values is None else (list(branching.values), branching.value)
     highs.setOptionValue("objective_bound", INF)
     highs.setOptionValue("presolve", "choose")
@@ -126,7 +126,6 @@ class _Whole:
     answer: Any
     value: float
     bound: float
-    runs: int = 1
 
 
 def _solved_whole(highs: Any, linear: Linear, scale: float) -> _Whole | None:
@@ -143,10 +142,9 @@ def _solved_whole(highs: Any, linear: Linear, scale: float) -> _Whole | None:
         more = untold(linear, rows, answer.col_value) * scale
         bounds.append(about.mip_dual_bound)  # more rows never make it less
         value = about.objective_function_value + more
-        if best is None or value < best.value:
-            best = _Whole(answer, value, bounds[-1], len(bounds))
-        else:
-            best = replace(best, bound=bounds[-1], runs=len(bounds))
+        best = (
+            _Whole(answer, value, bounds[-1]) if best is None or value < best.value else replace(best, bound=bounds[-1])
+        )
         if not more:
             break
         if is_large:

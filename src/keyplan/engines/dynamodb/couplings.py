@@ -33,8 +33,6 @@ HAS_LOCAL = "local"
 """The variable that says whether the table has a local index at all."""
 BOTH = "both."
 """Before the name of a view: the variable that says whether its rows have another item besides."""
-SEVERAL = "several."
-"""Before the name of an entity: the variable that says whether its rows are in several views of the table."""
 LITTLE = 0.02
 """The share of a partition that views are taken to take anyway, where they do so only beside another item."""
 
@@ -68,12 +66,10 @@ def couplings(model: Model, views: Sequence[View], facts: Mapping[str, ViewFacts
         for view in views:
             if view.kind == "table":
                 tables.setdefault(view.entity, []).append(view.name)
-        both = [name for row in large for name in row.coefficients if name.startswith(BOTH)]
-        variables |= dict.fromkeys(both, (0.0, 1.0, False))
-        beside = [known[name.removeprefix(BOTH)] for name in dict.fromkeys(both)]
-        rows += _beside(beside, tables)
-        entities = {view.entity: len(tables[view.entity]) for view in beside if view.kind == "table"}
-        variables |= {SEVERAL + entity: (0.0, 1.0, True) for entity, many in entities.items() if many > 1}
+        for name in dict.fromkeys(name for row in large for name in row.coefficients):
+            if name.startswith(BOTH):
+                variables[name] = (0.0, 1.0, False)
+                rows += _beside(known[name.removeprefix(BOTH)], tables, name)
         rows += large
     return Couplings(variables, rows, worth)
 
@@ -128,22 +124,11 @@ def _collections(model: Model, views: Sequence[View], facts: Mapping[str, ViewFa
             yield LinearRow({**shares, HAS_LOCAL: most}, high=1 + most)
 
 
-def _beside(views: Sequence[View], tables: Mapping[str, Sequence[str]]) -> Iterator[LinearRow]:
-    """What makes rows of views have another item besides: any other view of them in the table, per entity.
-
-    Where the views are themselves in the table, one variable says that several of an entity are, of however many: a row
-    for each two of them would say the same, and there would be thousands.
-    """
-    for entity in dict.fromkeys(view.entity for view in views if view.kind == "table"):
-        others = tables[entity]
-        if len(others) > 1:
-            yield LinearRow({**dict.fromkeys(others, 1.0), SEVERAL + entity: 1.0 - len(others)}, high=1.0)
-    for view in views:
-        others, both = tables.get(view.entity, ()), BOTH + view.name
-        if view.kind != "table":
-            yield from (LinearRow({view.name: 1.0, other: 1.0, both: -1.0}, high=1.0) for other in others)
-        elif len(others) > 1:
-            yield LinearRow({view.name: 1.0, SEVERAL + view.entity: 1.0, both: -1.0}, high=1.0)
+def _beside(view: View, tables: Mapping[str, Sequence[str]], both: str) -> Iterator[LinearRow]:
+    """What makes rows of a view have another item besides: any other view of them in the table, per entity."""
+    for other in tables.get(view.entity, ()):
+        if other != view.name:
+            yield LinearRow({view.name: 1.0, other: 1.0, both: -1.0}, high=1.0)
 
 
 def largest_collection(model: Model, view: View, facts: ViewFacts) -> float:
