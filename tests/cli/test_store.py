@@ -358,9 +358,49 @@ def test_a_wrong_row_far_down_is_named_by_its_line(keyplan: Keyplan, locked: str
     lines = ["", *(ROW.replace("A1", f"A{number}") for number in range(12_000))]
     lines[7_777] = lines[7_777].replace("home", "h" * 600)
     Path("rows.jsonl").write_text("\n".join(lines))
-    assert_fails(keyplan("load", locked, URL, "rows.jsonl"), "rows.jsonl:7778: Product: argument 'category': …")
+    line = "rows.jsonl:7778: Product: argument 'category': …; 5000 rows are loaded, and --done 5000 goes on from there"
+    assert_fails(keyplan("load", locked, URL, "rows.jsonl"), line)
     said = keyplan("load", locked, URL, "rows.jsonl", "--done", "5000")
     assert_fails(said, "rows.jsonl:7778: Product: argument 'category': …")
+
+
+LOGS = """
+keyplan: 1
+name: logs
+entities:
+  Event: { count: 1k, fields: { event_id: "ulid, key", n: int } }
+  User: { count: 100, fields: { user_id: "uuid, key", email: "string(10), unique" } }
+patterns: { events: { count: Event, rate: 1/s }, users: { count: User, rate: 1/s } }
+writes: { log: { create: Event, rate: 1/s }, join: { create: User, rate: 1/s } }
+"""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (["Event", {"n": "x"}], "Event: argument 'n': expected an int, got str"),
+        (["User", {"email": "e0"}], "User …another row has the same 'email'; give another value"),
+    ],
+)
+@pytest.mark.parametrize("again", [True, False])
+def test_a_load_that_a_row_has_stopped_goes_on_without_it(
+    keyplan: Keyplan, monkeypatch: pytest.MonkeyPatch, wrong: object, said: str, again: bool
+) -> None:
+    """Rows without keys are there once, whether it goes on from the number that is told or begins again."""
+    monkeypatch.setattr("keyplan.store.bulk.load.BULK", 5)
+    Path("logs.yaml").write_text(LOGS)
+    assert keyplan("apply", "logs.yaml", URL, "--yes").exit_code == 0
+    rows = [["User", {"email": f"e{n // 3}"}] if n % 3 == 0 else ["Event", {"n": 7}] for n in range(15)]
+    rows.insert(11, wrong)
+    Path("rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    line = f"rows.jsonl:12: {said}; 10 rows are loaded, and --done 10 goes on from there"
+    assert_fails(keyplan("load", "logs.yaml", URL, "rows.jsonl"), line)
+    del rows[11]
+    Path("rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    rest = keyplan("load", "logs.yaml", URL, "rows.jsonl", *([] if again else ["--done", "10"]))
+    assert rest.stdout == ("loaded 15 rows\n" if again else "loaded 5 rows\n"), rest.output
+    assert keyplan("run", "logs.yaml", URL, "events").stdout == "10\n"
+    assert keyplan("run", "logs.yaml", URL, "users").stdout == "5\n"
 
 
 def test_an_interrupted_load_goes_on(keyplan: Keyplan, monkeypatch: pytest.MonkeyPatch) -> None:

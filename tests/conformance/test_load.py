@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import keyplan
 from keyplan.engines.rounds import Pause
 from keyplan.errors import ArgumentError, ConflictError
 from keyplan.store.bulk import load
@@ -165,6 +166,44 @@ def test_a_row_with_a_taken_value_is_named(both: Both) -> None:
     with pytest.raises(ConflictError, match="load: row 3: User") as caught:
         pair.store.load([*rows(1), ("User", {"uid": 2, "email": "a"})])
     assert caught.value.row == 3
+
+
+GENERATED = """
+entities:
+  Event: { fields: { eid: "ulid, key", n: int } }
+  User: { fields: { uid: "uuid, key", email: "string(8), unique", name: "string(8), optional 50%" } }
+patterns:
+  events: { find: Event, where: "n = :n", order: eid, page: 100 }
+  user: { find: User, where: "uid = :uid" }
+  by_email: { find: User, where: "email = :email" }
+  named: { find: User, where: "name = :name", order: email, page: 9, rate: 1000/s }
+writes:
+  join: { create: User }
+  log: { create: Event }
+"""
+
+
+def test_a_row_with_a_taken_value_is_named_if_its_key_is_generated(both: Both) -> None:
+    pair = both(GENERATED, [("User", {"email": "a"})])
+    given = [("Event", {"n": 1}), ("User", {"email": "b"}), ("User", {"email": "a", "name": "x"}), ("Event", {"n": 1})]
+    with pytest.raises(ConflictError, match="load: row 3: User") as caught:
+        pair.store.load(given)
+    assert caught.value.row == 3
+
+
+def test_a_row_that_stopped_a_load_is_put_right_or_taken_out(both: Both) -> None:
+    """The others have the keys that they had, and are there once."""
+    pair = both(GENERATED)
+    with keyplan.open(pair.store.model, pair.url, design=pair.store.design, clock=pair.clock) as store:
+        for number, right in enumerate([[("User", {"email": "c"})], []]):
+            before = [("Event", {"n": number}), ("User", {"email": f"{number}"})]
+            after = [("Event", {"n": number})] * 5
+            with pytest.raises(ConflictError, match="load: row 3: User") as caught:
+                store.load([*before, ("User", {"email": f"{number}"}), *after], done=0)
+            assert caught.value.row == 3
+            store.load([*before, *right, *after], done=0)
+            assert len(list(store.events.all(n=number))) == 6
+            assert store.verify().ok
 
 
 def test_a_row_with_nothing_to_copy_is_named(both: Both) -> None:

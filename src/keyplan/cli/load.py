@@ -40,6 +40,7 @@ def command(
     """Load rows, from a file or generated.
 
     FILE (or - for stdin) has a JSON array per line: the entity, then the row. A row that is there already is replaced.
+    Where a row leaves out its key, the key is worked out from the rows: the same file loaded again is the same rows.
 
     \b
     Example:
@@ -64,12 +65,12 @@ def command(
         try:
             loaded = store.load(rows, progress=report, done=done)
         except keyplan.KeyplanError as error:
-            if error.row is None and safe > done:
-                raise type(error)(f"{error}; {safe} rows are loaded, and --done {safe} goes on from there") from error
-            if generate or error.row is None:
+            named = error.row is not None and not generate
+            if not named and safe == done:
                 raise
-            what = str(error).removeprefix(f"load: row {error.row}: ")
-            raise keyplan.ArgumentError(f"{lines.place(error.row)}: {what}") from None
+            what = lines.placed(error) if named else str(error)
+            hint = f"; {safe} rows are loaded, and --done {safe} goes on from there" if safe > done else ""
+            raise type(error)(f"{what}{hint}") from None if named else error
         except KeyboardInterrupt:
             raise click.ClickException(
                 f"interrupted after {safe} rows; run it again with --done {safe} to go on from there"
@@ -97,6 +98,11 @@ class _Lines:
     def place(self, row: int) -> str:
         """Where a row stands, counted from 1."""
         return f"{self.name}:{row + bisect_left(self.empty, row)}"
+
+    def placed(self, error: keyplan.KeyplanError) -> str:
+        """What an error says of a row, with the line that it is about."""
+        assert error.row is not None
+        return f"{self.place(error.row)}: {str(error).removeprefix(f'load: row {error.row}: ')}"
 
     def __iter__(self) -> Iterator[Row]:
         if self.file == "-":

@@ -184,6 +184,7 @@ class RowMaker:
             for item in self.entity.fields.values()
             if item.computed is None and (parent is None or item.name != parent.field)
         )
+        self.generated = tuple((part.name, part.generated) for part in self.parts if part.generated is not None)
         self.roles = {name: self.entity.roles[name] for name in children}
         self.makers = {name: RowMaker(model, role.entity, children[name], role) for name, role in self.roles.items()}
 

@@ -282,14 +282,19 @@ class Store(_Common[Port]):
         return run(proc, self._port)
 
     def load(
-        self, rows: Iterable[tuple[str, Mapping[str, Any]]], *, progress: Progress | None = None, done: int = 0
+        self,
+        rows: Iterable[tuple[str, Mapping[str, Any]]],
+        *,
+        progress: Progress | None = None,
+        done: int | None = None,
     ) -> int:
         """Upserts rows, given as (entity, fields), in batches, and returns how many.
 
         `progress` is called with the number of rows that are safe; a load that was interrupted goes on with the same
-        rows and `done` set to the last such number.
+        rows and `done` set to the last such number, 0 if there was none. For that, with either of the two, keys that
+        are left out are worked out from the rows, and the same rows loaded again are the same; else they are new ones.
         """
-        loading = Loading(self._core, rows, done)
+        loading = Loading(self._core, rows, done, progress is not None)
         for count in loading.batches():
             try:
                 run(persistent(load_rows(loading)), self._port)
@@ -298,7 +303,7 @@ class Store(_Common[Port]):
                 raise
             if progress is not None:
                 progress(count)
-        return loading.done - done
+        return loading.done - (done or 0)
 
     def verify(self, *, repair: bool = False, progress: Progress | None = None) -> Verification:
         """Compares every view with what its home rows imply, and repairs it if asked to."""
@@ -351,10 +356,14 @@ class AsyncStore(_Common[AsyncPort]):
         return run_async(proc, self._port)
 
     async def load(
-        self, rows: Iterable[tuple[str, Mapping[str, Any]]], *, progress: Progress | None = None, done: int = 0
+        self,
+        rows: Iterable[tuple[str, Mapping[str, Any]]],
+        *,
+        progress: Progress | None = None,
+        done: int | None = None,
     ) -> int:
         """Upserts rows, given as (entity, fields), in batches, and returns how many."""
-        loading = Loading(self._core, rows, done)
+        loading = Loading(self._core, rows, done, progress is not None)
         for count in loading.batches():
             try:
                 await self._run(persistent(load_rows(loading)))
@@ -363,7 +372,7 @@ class AsyncStore(_Common[AsyncPort]):
                 raise
             if progress is not None:
                 progress(count)
-        return loading.done - done
+        return loading.done - (done or 0)
 
     async def verify(self, *, repair: bool = False, progress: Progress | None = None) -> Verification:
         """Compares every view with what its home rows imply, and repairs it if asked to."""

@@ -8,6 +8,7 @@ from typing import Any
 from keyplan.errors import ArgumentError, ConflictError, KeyplanError
 from keyplan.model.interchange import no_entity
 from keyplan.model.new_row import row_from_arguments
+from keyplan.store.bulk.keys import Keys
 from keyplan.store.core import Core
 from keyplan.store.writing.jobs import Put
 
@@ -15,14 +16,17 @@ BLAMABLE = (ArgumentError, ConflictError, TypeError, ValueError, LookupError, At
 """What a row that does not fit can raise; rows that are no rows at all raise Python's own errors."""
 
 
-def job_of(core: Core, entity: Any, fields: Any, now: Any) -> Put:
-    """A row to be put, checked."""
+def job_of(core: Core, keys: Keys, number: int, row: tuple[Any, Any], now: Any) -> Put:
+    """A row to be put, checked; `number` counts the rows of the load from 1."""
+    entity, fields = row
     about = core.model.entities.get(entity) if isinstance(entity, str) else None
     if about is None:
         raise ArgumentError(f"load: {no_entity(core.model, str(entity))}")
     if not isinstance(fields, Mapping):
         raise ArgumentError(f"load: {entity}: expected a mapping of fields, got {fields.__class__.__name__}")
-    new = row_from_arguments(core.model, f"load: {entity}", entity, fields, now=now, new_id=core.writer.new_id)
+    new_id = keys.of(number, entity, fields)
+    new = row_from_arguments(core.model, f"load: {entity}", entity, fields, now=now, new_id=new_id)
+    new.is_new = new.is_new and keys.is_new(entity)
     return Put(core.model, about, new.label, new.key(about), new, True)
 
 
@@ -35,15 +39,14 @@ def started(rows: Iterable[Any], done: int) -> Iterable[Any]:
     return rows
 
 
-def blame(core: Core, batch: Sequence[Any], before: int, error: Exception) -> None:
+def blame(core: Core, keys: Keys, batch: Sequence[Any], before: int, error: Exception) -> None:
     """Raises the error with the number of its row in it, counted from 1, if there is a row to blame."""
     place = getattr(error, "place", None)
     for number, row in enumerate(batch, before + 1):
         try:
             if not isinstance(row, tuple | list) or len(row) != 2:
                 raise ArgumentError(f"load: expected (entity, fields), got {_shown(row)}")
-            entity, fields = row
-            job = job_of(core, entity, fields, core.clock())
+            job = job_of(core, keys, number, (row[0], row[1]), core.clock())
             if place == (job.entity.name, job.key):
                 raise error
         except KeyplanError as found:

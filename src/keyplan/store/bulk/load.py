@@ -17,10 +17,11 @@ from typing import Any
 from keyplan.engines.rounds import Proc, Request
 from keyplan.errors import ArgumentError, ConflictError, KeyplanError, RangeError, UncertainError, UnsupportedError
 from keyplan.model.entity import EXPIRES, Entity
-from keyplan.model.new_row import NewRow, expiry
+from keyplan.model.new_row import NewRow, expiry, generate
 from keyplan.model.whole_row import WholeRows, whole_rows
 from keyplan.plan.edits import Edit
 from keyplan.store.bulk.blame import blame, job_of, started
+from keyplan.store.bulk.keys import Keys
 from keyplan.store.bulk.looked_for import Missing, is_scanned, looked_for
 from keyplan.store.core import Core
 from keyplan.store.writing.changes import Batch
@@ -40,9 +41,14 @@ Key = tuple[Any, ...]
 class Loading:
     """A load under way."""
 
-    def __init__(self, core: Core, rows: Iterable[tuple[str, Mapping[str, Any]]], done: int = 0) -> None:
+    def __init__(self, core: Core, rows: Iterable[tuple[str, Mapping[str, Any]]], done: int | None, told: bool) -> None:
+        """`told`: somebody hears how far it is, to go on from there if it is cut off; with `done`, this one does so."""
+        goes_on = told or done is not None
+        done = 0 if done is None else done
         self.core = core
         self.rows = iter(started(rows, done))
+        new_id = core.writer.new_id
+        self.keys = Keys(core.model, new_id, derived=goes_on and new_id is generate)
         self.done = done
         self.batch: list[tuple[str, Mapping[str, Any]]] = []
         self.together = TOGETHER
@@ -51,7 +57,7 @@ class Loading:
         """Rows of the batch at hand that are known not to be there, of entities whose rows only a scan finds."""
         self.doubted: set[str] = set()
         """Entities some of whose rows were there already, so that it is asked before rows are taken to be new."""
-        there = sum(1 for _ in islice(self.rows, done))
+        there = self.keys.passed(islice(self.rows, done))
         if there < done:
             raise ArgumentError(
                 f"load: 'done' leaves out {done} rows, and there are only {there}; "
@@ -62,13 +68,14 @@ class Loading:
         """Takes the next batch; yields how many rows there will be when it is done."""
         while batch := list(islice(self.rows, BULK)):
             self.batch = batch
+            self.keys.begin(batch)
             count = self.done + len(batch)
             yield count
             self.done = count
 
     def blame(self, error: Exception) -> None:
         """Raises the error of the batch at hand with the number of the row that it is about, if it is about one."""
-        blame(self.core, self.batch, self.done, error)
+        blame(self.core, self.keys, self.batch, self.done, error)
 
     def way(self, entity: str) -> Way:
         found = self.ways.get(entity)
@@ -231,17 +238,19 @@ def load_rows(loading: Loading) -> Proc[None]:
     core = loading.core
     waiting = Waiting(loading, core.clock())
     scanned = {entity for entity in {entity for entity, _ in loading.batch} if loading.way(entity).scanned}
-    loading.missing = yield from looked_for(core, loading.batch, scanned, waiting.now)
+    loading.missing = yield from looked_for(core, loading.keys, loading.batch, loading.done, scanned, waiting.now)
+    number = loading.done
     for entity, run in groupby(loading.batch, key=itemgetter(0)):
         way = loading.way(entity)
         given = [fields for _, fields in run]
+        before, number = number, number + len(given)
         rows = way.make(given) if way.make is not None else None
         quick = way.is_bulk or way.fresh is not None
         if rows is not None and quick:
             yield from waiting.add_rows(entity, way, rows)
             continue
-        for fields in given:
-            job = job_of(core, entity, fields, waiting.now)
+        for place, fields in enumerate(given, before + 1):
+            job = job_of(core, loading.keys, place, (entity, fields), waiting.now)
             if quick and not job.new.sources:
                 yield from waiting.add_rows(entity, way, [job.new.values])
             else:

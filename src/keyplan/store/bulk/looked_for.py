@@ -16,6 +16,7 @@ from keyplan.engines.rounds import Proc
 from keyplan.errors import KeyplanError
 from keyplan.plan.steps import Search
 from keyplan.store.bulk.blame import job_of
+from keyplan.store.bulk.keys import Keys
 from keyplan.store.core import Core
 
 Row = dict[str, Any]
@@ -24,18 +25,27 @@ Missing = dict[tuple[str, Key], None]
 
 
 def looked_for(
-    core: Core, batch: Sequence[tuple[str, Mapping[str, Any]]], scanned: Collection[str], now: datetime
+    core: Core,
+    keys: Keys,
+    batch: Sequence[tuple[str, Mapping[str, Any]]],
+    before: int,
+    scanned: Collection[str],
+    now: datetime,
 ) -> Proc[Missing]:
-    """The rows of a batch that are not there, of entities whose rows only a scan finds."""
+    """The rows of a batch that are not there, of entities whose rows only a scan finds; `before` it come so many."""
     wanted: Missing = {}
-    for entity, fields in batch if scanned else ():
-        if entity in scanned:
+    derived: Missing = {}
+    for number, row in enumerate(batch, before + 1) if scanned else ():
+        entity, fields = row
+        generated = entity in scanned and bool(keys.left_out(entity, fields))
+        if entity in scanned and not (generated and keys.is_new(entity)):
             try:
-                job = job_of(core, entity, fields, now)
+                job = job_of(core, keys, number, row, now)
             except KeyplanError:
                 continue  # told when it is its turn
-            if not job.new.is_new:
-                wanted[entity, job.key] = None
+            wanted[entity, job.key] = None
+            if generated:
+                derived[entity, job.key] = None
     homes = [core.places.home(entity) for entity in sorted({entity for entity, _ in wanted})]
     if homes:
 
@@ -48,6 +58,8 @@ def looked_for(
 
         searches = [Search(home.view.name, home.at, takes=core.model.entities[home.entity].key) for home in homes]
         yield from core.codec.sweep(searches, each)
+    # Batches are written one after the other: where none of this one's rows is there, none of a later one's is.
+    keys.beyond.update({entity for entity, _ in derived} - {entity for entity, _ in derived.keys() - wanted.keys()})
     return wanted
 
 

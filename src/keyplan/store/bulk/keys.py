@@ -1,0 +1,119 @@
+"""The uuids and ulids that a load fills in: remembered while their batch is written, and the same again for a load that
+goes on.
+
+A batch is not written at once. One that was cut off is written again by the load that goes on, and its rows have to
+come under the same keys, or they would be there twice. Nothing but the rows themselves is there both times. So the keys
+are worked out from them: each from the first row of the load, the row itself, and all rows of its entity before it that
+were given no key either. So two loads have the same keys only as far as they have the same rows from the first on, and
+a row that is put right or taken out, after it stopped a load, does not change the keys of other entities, of which more
+rows may be written already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any
+
+from keyplan.model.identifiers import ulid_of, uuid_of
+from keyplan.model.model import Model
+from keyplan.model.new_row import NewId, row_maker
+from keyplan.model.types import Type
+
+_HALF = 2**40 - 1
+
+
+class Keys:
+    """The generated keys of a load."""
+
+    def __init__(self, model: Model, new_id: NewId, derived: bool) -> None:
+        """`derived`: worked out from the rows; else `new_id` makes them."""
+        self.model = model
+        self.derived = derived
+        self.beyond: set[str] = set()
+        """Entities of which none but new rows are to come: an earlier load was cut off before it got so far."""
+        self._new_id = new_id
+        self._chains: dict[str, _Chain] = {}
+        self._first: str | None = None
+        """The first row of the load."""
+        self._made: dict[int, list[Any]] = {}
+        """Those of the batch at hand, by the numbers of their rows."""
+
+    def begin(self, batch: Sequence[Any]) -> None:
+        """Goes on to another batch."""
+        self._made.clear()
+        self._seen(batch[0])
+
+    def of(self, number: int, entity: str, fields: Mapping[str, Any]) -> NewId:
+        """What makes the ids of a row: those that it had before, if it is looked at once more."""
+        known = iter(self._made.get(number, ()))
+
+        def make(type: Type, now: datetime) -> Any:
+            found = next(known, None)
+            if found is None:
+                found = self._derive(type, entity, fields) if self.derived else self._new_id(type, now)
+                self._made.setdefault(number, []).append(found)
+            return found
+
+        return make
+
+    def is_new(self, entity: str) -> bool:
+        """Whether no row can be there under a key that was generated."""
+        return not self.derived or entity in self.beyond
+
+    def passed(self, rows: Iterable[Any]) -> int:
+        """Counts rows that are left out since they are written; the keys of those that follow depend on them."""
+        count = 0
+        for row in rows:
+            count += 1
+            self._seen(row)
+            if self.derived and isinstance(row, tuple | list) and len(row) == 2:
+                entity, fields = row
+                for type in self.left_out(entity, fields):
+                    self._derive(type, entity, fields)
+        return count
+
+    def left_out(self, entity: Any, fields: Any) -> list[Type]:
+        """The types of the ids that a row has to be given; none if it is no row."""
+        if not isinstance(entity, str) or entity not in self.model.entities or not isinstance(fields, Mapping):
+            return []
+        return [type for name, type in row_maker(self.model, entity).generated if name not in fields]
+
+    def _seen(self, row: Any) -> None:
+        if self._first is None:
+            is_row = isinstance(row, tuple | list) and len(row) == 2 and isinstance(row[1], Mapping)
+            self._first = f"{row[0]!r} {_content(row[1])}" if is_row else ""
+
+    def _derive(self, type: Type, entity: str, fields: Mapping[str, Any]) -> Any:
+        chain = self._chains.get(entity)
+        if chain is None:
+            chain = self._chains[entity] = _Chain(f"{entity}\n{self._first}")
+        number = chain.add(_content(fields))
+        if type.kind == "uuid":  # version 8: made of whatever its maker likes
+            return uuid_of(number & ~(0xF << 76) & ~(0x3 << 62) | 0x8 << 76 | 0x2 << 62)
+        # The time would be another one for the load that goes on; the count keeps them in the order of the rows.
+        return ulid_of(chain.count, number >> 40 & _HALF, number & _HALF)
+
+
+class _Chain:
+    """A digest of rows, one after the other."""
+
+    def __init__(self, before: str) -> None:
+        self.count = 0
+        self._digest = blake2b(before.encode(errors="surrogatepass"), digest_size=16)
+
+    def add(self, content: str) -> int:
+        """The number, of 128 bits, of all rows up to this one."""
+        self.count += 1
+        self._digest.update(f"\n{content}".encode(errors="surrogatepass"))
+        return int.from_bytes(self._digest.digest())
+
+
+def _content(fields: Mapping[str, Any]) -> str:
+    """A row as text, the same in every process: sets have an order in each that is its own."""
+    return ", ".join(sorted([f"{name!r}: {_text(value)}" for name, value in fields.items()]))
+
+
+def _text(value: Any) -> str:
+    return f"{{{', '.join(sorted(map(repr, value)))}}}" if isinstance(value, set | frozenset) else repr(value)
