@@ -45,6 +45,7 @@ class Binder:
                 self.groups[head] = (*self.groups.get(head, ()), name)
         self.names = tuple(dict.fromkeys(name.partition(".")[0] for name in self.checks))
         self.nullable = uses.nullable
+        self.lists = uses.lists
 
     def __call__(self, arguments: Mapping[str, Any], label: str | None = None) -> dict[str, Any]:
         label = label or self.label
@@ -92,6 +93,7 @@ class _Uses:
 
     def __init__(self, model: Model, call: Pattern | Write) -> None:
         self.lists: set[str] = set()
+        """Parameters that `in` looks for."""
         self.cuts: dict[str, set[str]] = {}
         self.nullable: set[str] = set()
         """Parameters that do nothing but set optional fields: None clears them."""

@@ -163,7 +163,7 @@ def test_arguments_without_a_name_are_refused(store: Store) -> None:
 
 def test_methods_say_what_they_take(store: Store) -> None:
     assert list(inspect.signature(store.orders).parameters) == ["user", "status", "cursor", "consistency", "explain"]
-    assert inspect.signature(store.new_order).parameters["total"].default is None
+    assert inspect.signature(store.new_order).parameters["total"].default == 0
     assert inspect.signature(store.new_order).parameters["user"].default is inspect.Parameter.empty
     with pytest.raises(AttributeError, match="did you mean 'orders'"):
         store.ordres  # noqa: B018
