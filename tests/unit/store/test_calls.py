@@ -98,6 +98,15 @@ def test_cursors_belong_to_one_call(store: Store) -> None:
         store.user(name="a", cursor=cursor)
 
 
+def test_of_a_cursor_no_letter_can_be_changed(store: Store) -> None:
+    """Not even in the bits of the last one that hold nothing."""
+    cursor = store.orders(user="b", status=["open"]).cursor
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    for changed in (*(cursor[:-1] + letter for letter in letters if letter != cursor[-1]), f"{cursor}="):
+        with pytest.raises(CursorError):
+            store.orders(user="b", status=["open"], cursor=changed)
+
+
 def test_a_cursor_from_before_a_change_of_types_is_refused() -> None:
     text = """
     keyplan: 1
