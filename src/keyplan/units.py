@@ -54,7 +54,9 @@ def parse_number(text: str) -> float:
     """A plain positive number without a unit, such as the exponent of a skew."""
     number, unit = _amount(text, "a number such as 1.1")
     if unit:
-        raise ValueError(f"'{_shown(text)}' has the unit '{_shown(unit)}' where a plain number is expected")
+        raise ValueError(
+            f"'{_shown(text)}' has the unit '{_shown(unit)}' where a plain number is expected; leave it out"
+        )
     return number
 
 
@@ -223,7 +225,7 @@ def _amount(text: str, expected: str) -> tuple[float, str]:
         raise ValueError(f"'{_shown(text)}' is negative; write 0 or more")
     number = float(digits)
     if not math.isfinite(number) or number > GREATEST:
-        raise ValueError(f"'{_shown(text)}' is too large")
+        raise ValueError(f"'{_shown(text)}' is too large; write {format_count(GREATEST)} or less")
     return number, unit
 
 
@@ -238,7 +240,7 @@ def _scaled(
         raise ValueError(f"unknown unit '{_shown(unit)}' in '{_shown(text)}'; use one of {_list(shown or units)}")
     result = number * units[unit]
     if result > GREATEST:
-        raise ValueError(f"'{_shown(text)}' is too large")
+        raise ValueError(f"'{_shown(text)}' is too large; write {format_count(GREATEST)} or less")
     # 1.1k is 1100, not 1100.0000000000002
     return round(result, 9)
 

@@ -112,6 +112,31 @@ def test_ctrl_c_while_it_is_imported_is_no_traceback(name: str, code: int, said:
     assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
 
 
+CALLED_BACK = """
+import os, signal, sys, weakref
+class Thing:
+    pass
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            thing = Thing()
+            kept = weakref.ref(thing, lambda _: [os.kill(os.getpid(), signal.SIGINT), len("something")])
+            del thing
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["keyplan", "schema"]
+from keyplan.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(("before", "code"), [("", 130), ("SIG_IGN", 0)])
+def test_ctrl_c_while_something_is_called_back_is_not_forgotten(before: str, code: int) -> None:
+    """Python prints what is raised there, and goes on."""
+    ignored = f"import signal; signal.signal(signal.SIGINT, signal.{before})" if before else ""
+    done = subprocess.run([sys.executable, "-c", ignored + CALLED_BACK], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (code, "keyplan: interrupted; nothing was done\n" if code else "")
+
+
 def test_ctrl_c_before_a_command_is_known_is_one_line(keyplan: Keyplan, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt

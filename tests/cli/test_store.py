@@ -444,3 +444,58 @@ def test_an_interrupted_load_goes_on(keyplan: Keyplan, monkeypatch: pytest.Monke
 def test_wrong_urls(keyplan: Keyplan, url: str, line: str) -> None:
     keyplan("init", "shop.yaml")
     assert_fails(keyplan("run", "shop.yaml", url, "open_orders"), line)
+
+
+PARCELS = """
+keyplan: 1
+name: parcels
+entities:
+  Parcel:
+    count: 10
+    fields: { parcel_id: "int, key", about: "json(40), optional", name: "string(9), optional" }
+  Scan:
+    count: 10
+    key: [parcel, line]
+    fields: { parcel: "Parcel, as scans, max 5", line: int, seen: "json(40)" }
+patterns:
+  parcel: { find: Parcel, where: "parcel_id = :id", with: [scans], rate: 1/s }
+  parcels: { find: Parcel, page: 5, rate: 1/s }
+writes:
+  add: { create: Parcel, with: [scans], rate: 1/s }
+  call: { update: Parcel, set: [name], where: "parcel_id = :id", return: [name, about], rate: 1/s }
+transactions:
+  both: [add, call]
+"""
+
+
+@pytest.fixture
+def parcels(keyplan: Keyplan) -> Keyplan:
+    Path("parcels.yaml").write_text(PARCELS)
+    assert keyplan("apply", "parcels.yaml", "sqlite:p.db", "--yes").exit_code == 0
+    scans = '[{"line": 1, "seen": {"at": {"x": 1}}}]'
+    given = ("parcel_id=1", 'about={"a": {"b": [1]}}', "name=x", f"scans={scans}")
+    assert keyplan("run", "parcels.yaml", "sqlite:p.db", "add", *given).exit_code == 0
+    return lambda *arguments, **more: keyplan("run", "parcels.yaml", "sqlite:p.db", *arguments, **more)
+
+
+def test_a_json_field_is_shown_as_one_value(parcels: Keyplan) -> None:
+    shown = parcels("parcel", "id=1").stdout.splitlines()
+    assert shown[1].split(maxsplit=1) == ["about", '{"a": {"b": [1]}}']
+    assert shown[-1].split(maxsplit=2) == ["1", "1", '{"at": {"x": 1}}']
+    assert parcels("parcels").stdout.splitlines()[0].split() == ["parcel_id", "about", "name"]
+    assert parcels("call", "id=1", "name=y").stdout.splitlines()[1] == 'about  {"a": {"b": [1]}}'
+    both = parcels("both", 'add={"parcel_id": 2, "about": "text"}', 'call={"id": 1, "name": "z"}').stdout
+    assert 'call.about     {"a": {"b": [1]}}' in both.splitlines()
+    assert parcels("parcel", "id=2").stdout.splitlines()[1].split() == ["about", '"text"']
+    assert json.loads(parcels("parcel", "id=1", "--format", "json").stdout)["about"] == {"a": {"b": [1]}}
+
+
+def test_null_in_a_file_clears_a_field(parcels: Keyplan) -> None:
+    assert parcels("call", "id=1", "name=@-", stdin="null").exit_code == 0
+    assert json.loads(parcels("parcel", "id=1", "--format", "json").stdout)["name"] is None
+    assert "null in it clears an optional field" in parcels("--help").stdout
+
+
+def test_a_folder_that_is_not_there_is_told_before_anything_is_promised(keyplan: Keyplan, locked: str) -> None:
+    said = "nowhere/x.db: its folder does not exist; check the name, or make the folder"
+    assert_fails(keyplan("apply", locked, "sqlite:nowhere/x.db"), said)

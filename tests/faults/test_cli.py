@@ -122,7 +122,9 @@ def test_a_file_that_is_not_a_database(line: Line) -> None:
 
 
 def test_a_folder_that_does_not_exist(line: Line) -> None:
-    line.fails("run", "notes.yaml", "sqlite:no/notes.db", "user", "uid=1", said="no/notes.db: there is no database")
+    line.fails(
+        "run", "notes.yaml", "sqlite:no/notes.db", "user", "uid=1", said="no/notes.db: its folder does not exist"
+    )
     line.fails("apply", "notes.yaml", "sqlite:no/notes.db", "--yes", said="check that its folder exists")
 
 

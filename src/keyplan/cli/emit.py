@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 import keyplan
-from keyplan.cli.options import engine_option, model_argument, read_model, settled
+from keyplan.cli.options import engine_option, model_argument, read_model, settled, write_text
 
 
 @click.command()
@@ -37,5 +37,5 @@ def command(model_file: str, engine: str, form: str, out: str | None) -> None:
     for name, text in files.items():
         target = Path(str(out)) / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+        write_text(target, text)
         click.echo(f"wrote {target}", err=True)

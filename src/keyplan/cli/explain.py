@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 import keyplan
-from keyplan.cli.options import engine_option, format_option, model_argument, read_model, settled, working
+from keyplan.cli.options import engine_option, format_option, model_argument, read_model, settled, working, write_text
 
 
 @click.command()
@@ -46,5 +44,5 @@ def _draw(text: str, target: str) -> None:
     if target == "-":
         click.echo(text, nl=False)
         return
-    Path(target).write_text(text, encoding="utf-8")
+    write_text(target, text)
     click.echo(f"wrote {target}", err=True)

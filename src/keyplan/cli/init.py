@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from pathlib import Path
 
 import click
+
+from keyplan.cli.options import write_text
 
 
 @click.command()
@@ -24,8 +25,7 @@ def command(file: str) -> None:
         click.echo(text, nl=False)
         return
     try:
-        with Path(file).open("x", encoding="utf-8") as target:
-            target.write(text)
+        write_text(file, text, new=True)
     except FileExistsError:
         raise click.ClickException(f"'{file}' exists; name another file or remove it") from None
     click.echo(f"wrote {file}; next: keyplan design {file} --engine NAME", err=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -69,6 +70,38 @@ def settled(model: keyplan.Model, engine: str) -> keyplan.Design:
 def read_text(name: str) -> str:
     """A file, or stdin for `-`."""
     return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+
+
+def write_text(name: str | Path, text: str, *, new: bool = False) -> None:
+    """Writes a file, which is complete then, or as it was before; with `new` one that is there is a FileExistsError."""
+    path = Path(name)
+    try:
+        if not new and path.exists() and not path.is_file() and not path.is_dir():
+            path.write_text(text, encoding="utf-8")  # a pipe or a terminal, beside which there is nothing to be written
+            return
+        _replace(path, text, new)
+    except OSError as error:
+        # A write that fails does not know the name, and that of the file beside is nothing to be told of.
+        raise OSError(error.errno, error.strerror, str(name)) from error
+
+
+def _replace(path: Path, text: str, new: bool) -> None:
+    if new:
+        path.open("x").close()  # nobody else makes it meanwhile
+    target = path.resolve()  # a link stays one
+    partial = target.with_name(target.name + ".partial")
+    try:
+        if not new and target.exists():
+            target.open("a").close()  # one that may not be written, or a folder, is not replaced either
+        partial.write_text(text, encoding="utf-8")
+        if target.exists():
+            shutil.copymode(target, partial)
+        partial.replace(target)
+    except BaseException:
+        for made in (partial, target) if new else (partial,):
+            with suppress(OSError):
+                made.unlink()
+        raise
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import json
+from dataclasses import asdict, replace
 from typing import Any
 
 import click
@@ -36,7 +37,7 @@ def command(
     """Run one pattern or write by name.
 
     Values are read by the type they have in the model: lists as a,b,c or JSON, rows as JSON. NAME=@FILE takes the
-    value from a JSON file (@- from stdin).
+    value from a JSON file (@- from stdin); null in it clears an optional field, which a text cannot.
 
     \b
     Example:
@@ -68,7 +69,34 @@ def command(
         else:
             result = list(call.all(**values)) if everything else call(**values)
     nothing = "nothing found" if name in model.patterns else "done"
+    if form == "text":
+        result = _told(model, model.calls[name], result)
     _show(result, None if done is None else asdict(done), form, nothing)
+
+
+def _told(model: keyplan.Model, call: Any, answer: Any) -> Any:
+    """An answer in which values of json fields are text: taken for rows that nest, they would become columns."""
+    if hasattr(answer, "cursor"):
+        return replace(answer, rows=_told(model, call, answer.rows))
+    if isinstance(answer, dict) and not hasattr(call, "entity"):  # what the writes of a transaction gave
+        return {name: _told(model, model.writes[name], one) for name, one in answer.items()}
+    return _with_json(model, call.entity, answer)
+
+
+def _with_json(model: keyplan.Model, entity: str, answer: Any) -> Any:
+    if isinstance(answer, list):
+        return [_with_json(model, entity, row) for row in answer]
+    if not isinstance(answer, dict):
+        return answer
+    about = model.entities[entity]
+    found = {}
+    for name, value in answer.items():
+        field = about.fields.get(name)
+        if field is not None and field.type is not None and field.type.kind == "json" and value is not None:
+            found[name] = json.dumps(value, ensure_ascii=False)
+        else:
+            found[name] = _with_json(model, about.roles[name].entity, value) if name in about.roles else value
+    return found
 
 
 def _split(arguments: tuple[str, ...]) -> tuple[dict[str, str], dict[str, object]]:

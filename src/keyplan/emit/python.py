@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from keyplan.emit.python_head import COMMON, HEAD
+from keyplan.model.arguments import Binder
 from keyplan.model.entity import Column, Entity
 from keyplan.model.model import Model
 from keyplan.model.pattern import Pattern, Select
@@ -34,7 +35,7 @@ _NAMES = {
 }
 
 _IMPORTED = {
-    *("AsyncIterator", "Callable", "Iterable", "Iterator", "Mapping", "Sequence", "Decimal", "Any", "Literal"),
+    *("AsyncIterator", "Callable", "Iterable", "Iterator", "Mapping", "Sequence", "Set", "Decimal", "Any", "Literal"),
     *("NotRequired", "Protocol", "Self", "TypedDict", "TypeVar", "UUID", "Design", "Model"),
 }
 _DEFINED = {"Row", "Consistency", "Page", "Executed", "ViewReport", "Verification"}
@@ -60,6 +61,8 @@ class _Writer:
         """The arguments of creates, whose children have classes."""
         self.answers: dict[str, str] = {}
         """What writes return."""
+        self.keys: dict[tuple[str, tuple[tuple[str, str], ...]], str] = {}
+        """The classes of references of several parts that are given as mappings."""
 
     def text(self) -> str:
         stores = {is_async: text.splitlines() for is_async, text in COMMON.items()}
@@ -69,8 +72,8 @@ class _Writer:
                 arguments = [*arguments, "consistency: Consistency | None = None"]
             answer = self.answer(name, call)
             for is_async, lines in stores.items():
-                if isinstance(call, Pattern) and answer.startswith("Page["):
-                    lines += self.paged(call, arguments, answer, is_async)
+                if isinstance(call, Pattern) and call.kind == "find" and not call.one:
+                    lines += self.iterable(call, arguments, answer, is_async)
                 else:
                     lines += self.method(name, arguments, answer, is_async)
         protocols = [
@@ -91,9 +94,9 @@ class _Writer:
             *("@overload", f"{word} {name}({explained}) -> tuple[{answer}, Executed]: ..."),
         ]
 
-    def paged(self, call: Pattern, arguments: Sequence[str], answer: str, is_async: bool) -> list[str]:
+    def iterable(self, call: Pattern, arguments: Sequence[str], answer: str, is_async: bool) -> list[str]:
         """A call with many rows has `.all` besides, so it is an object with two methods."""
-        row = answer[len("Page[") : -1]
+        row = answer.partition("[")[2][:-1]
         title = self.title(f"{'async_' if is_async else ''}{call.name}_call")
         given = [*arguments, *(["cursor: str | None = None"] if call.limit is None else [])]
         iterator = "AsyncIterator" if is_async else "Iterator"
@@ -118,19 +121,36 @@ class _Writer:
             if call.name not in self.given:
                 self.given[call.name] = self.row_arguments(call)
             return self.given[call.name]
-        params = dict(call.params)
-        columns: Mapping[str, Column] = {}
-        if isinstance(call, Write):
-            entity = self.model.entities[call.entity]
-            columns = entity.columns
-            if call.kind == "change" and not call.where:
-                params = {**{column: columns[column].type for column in entity.key}, **params}
-        grouped: dict[str, list[str]] = {}
-        for name, type in params.items():
-            text = _given(type)
-            clears = isinstance(call, Write) and name in call.sets and columns[name].optional
-            grouped.setdefault(name.partition(".")[0], []).append(f"{text} | None" if clears else text)
-        return [f"{name}: {_tuple(types)}" for name, types in grouped.items()]
+        binder = Binder(self.model, call)
+        entity = self.model.entities[call.entity]
+        given: list[str] = []
+        for name in binder.names:
+            columns = binder.groups.get(name, (name,))
+            texts = [_given(call.params[column], any_order=column in binder.lists) for column in columns]
+            if columns != (name,):
+                parts = {column[len(name) + 1 :]: text for column, text in zip(columns, texts, strict=True)}
+                texts = [self.reference(entity.fields[name].target or name, parts)]
+            given.append(f"{name}: {texts[0]}{' | None' if binder.nullable.issuperset(columns) else ''}")
+        return given
+
+    def reference(self, target: str, parts: Mapping[str, str]) -> str:
+        """What may be given for a reference of several parts: a tuple, flat or nested, or a mapping by part."""
+        flat = _tuple(list(parts.values()))
+        heads: dict[str, dict[str, str]] = {}
+        for part, text in parts.items():
+            head, _, rest = part.partition(".")
+            heads.setdefault(head, {})[rest] = text
+        fields = self.model.entities[target].fields
+        inner = {
+            head: below[""] if "" in below else self.reference(fields[head].target or head, below)
+            for head, below in heads.items()
+        }
+        known = (target, tuple(inner.items()))
+        if known not in self.keys:
+            self.keys[known] = self.typed_dict(f"{target}_key", inner)
+        nested = _tuple(list(inner.values()))
+        forms = [flat, *([nested] if len(parts) > len(inner) > 1 else []), self.keys[known]]
+        return " | ".join(forms)
 
     def part_argument(self, part: Repeat) -> str:
         """A part of a transaction: the arguments of its write, or a list of them."""
@@ -162,7 +182,11 @@ class _Writer:
             columns = _columns(entity, field.name)
             generated = field.name in entity.key and columns[0].type.kind in ("uuid", "ulid") and field.target is None
             filled = field.now or field.source is not None or field.default is not None or columns[0].type.is_collection
-            text = _tuple([_given(column.type) for column in columns])
+            if len(columns) == 1:
+                text = _given(columns[0].type)
+            else:
+                parts = {column.name[len(field.name) + 1 :]: _given(column.type) for column in columns}
+                text = self.reference(field.target or field.name, parts)
             is_optional = field.optional is not None
             fields[field.name] = (f"{text} | None" if is_optional else text, not (is_optional or filled or generated))
         for role_name, below in children.items():
@@ -172,7 +196,7 @@ class _Writer:
                 f"{place}_{role_name}",
                 {key: text if needed else f"NotRequired[{text}]" for key, (text, needed) in inner.items()},
             )
-            fields[role_name] = (title if role.most == 1 else f"Sequence[{title}]", False)
+            fields[role_name] = (f"{title} | None" if role.most == 1 else f"Sequence[{title}]", False)
         return fields
 
     def answer(self, name: str, call: Pattern | Write | Transaction) -> str:
@@ -193,7 +217,7 @@ class _Writer:
         row = self.row(name, call.entity, call.select)
         if call.one:
             return f"{row} | None"
-        return f"Page[{row}]"
+        return f"Page[{row}]" if call.limit is None else f"list[{row}]"
 
     def aggregate_answer(self, name: str, call: Pattern) -> str:
         computed = {each.name: self.computed(each.how, each.type) for each in call.compute}
@@ -206,7 +230,7 @@ class _Writer:
             text = cut if group.cut else _taken(column.type)
             groups[group.name] = f"{text} | None" if column.optional or group.path.roles else text
         title = self.typed_dict(name, {**groups, **computed})
-        return f"Sequence[{title}]" if call.group else title
+        return f"list[{title}]" if call.group else title
 
     def computed(self, how: str, type: Type | None) -> str:
         if how == "count":
@@ -217,7 +241,8 @@ class _Writer:
     def write_answer(self, name: str, call: Write) -> str:
         entity = self.model.entities[call.entity]
         if call.returns:
-            return f"{self.row(name, call.entity, Select(call.returns))} | None"
+            row = self.row(name, call.entity, Select(call.returns))
+            return f"{row} | None" if call.kind in ("update", "delete") else row
         if call.kind in ("create", "upsert"):
             return self.created(name, entity, call.children)
         return "None" if call.by_key else "int"
@@ -272,14 +297,22 @@ def _columns(entity: Entity, field: str) -> list[Column]:
     return [column for column in entity.columns.values() if column.field == field and not column.hidden]
 
 
-def _given(type: Type) -> str:
-    """What a caller may give for a type; texts of times and identifiers are taken, too."""
+def _given(type: Type, *, any_order: bool = False) -> str:
+    """What a caller may give for a type; texts of times and identifiers are taken, too.
+
+    Sets are given as lists as well, and so is what `in` looks for as a set (`any_order`), but no list as a set.
+    """
     if type.of is not None:
-        return f"Sequence[{_given(type.of)}] | frozenset[{_given(type.of)}]"
+        of = _given(type.of)
+        # A text is a sequence of texts, too, and no list of them.
+        ordered = "list[str] | tuple[str, ...]" if of == "str" else f"Sequence[{of}]"
+        return f"{ordered} | Set[{of}]" if type.kind == "set" or any_order else ordered
     if type.kind in ("uuid", "date", "timestamp"):
         return f"{_NAMES[type.kind]} | str"
     if type.kind == "decimal":
         return "Decimal | int | str"
+    if type.kind == "bytes":
+        return "bytes | bytearray | memoryview"
     return _taken(type)
 
 

@@ -10,7 +10,7 @@ HEAD = '''"""The calls of the model '{model}', typed; written by `keyplan emit -
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, Protocol, Self, TypedDict, TypeVar, overload

@@ -71,8 +71,8 @@ class Reader(ABC):
 
     @abstractmethod
     def answer(self, ask: Ask, reply: Reply) -> Answer:
-        """Decodes a reply. Rows are flat dicts with exactly the Search's `takes` (missing is None) and lists of
-        child rows under each role of `along`."""
+        """Decodes a reply; one that is an error is raised. Rows are flat dicts with exactly the Search's `takes`
+        (missing is None) and lists of child rows under each role of `along`."""
 
     def direct(self, width: int, limit: int | None, *, strong: int) -> Direct | None:
         """The short way for a span that fixes the first `width` parts of the key and nothing more, if there is one."""
@@ -154,8 +154,6 @@ class Codec(ABC):
             while asks:
                 ask = asks.pop(0)
                 (reply,) = yield [ask.request]
-                if isinstance(reply, Exception):
-                    raise reply
                 try:
                     answer = reader.answer(ask, reply)
                 except UnreadableError:

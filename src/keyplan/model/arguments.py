@@ -15,7 +15,7 @@ from keyplan.errors import ArgumentError, nearest
 from keyplan.model.entity import Entity
 from keyplan.model.model import Model
 from keyplan.model.pattern import Condition, Param, Pattern
-from keyplan.model.types import Type
+from keyplan.model.types import Type, to_give
 from keyplan.model.values import canonical, checker
 from keyplan.model.write import Transaction, Write
 
@@ -34,6 +34,7 @@ class Binder:
 
     def __init__(self, model: Model, call: Pattern | Write) -> None:
         self.label = call.name
+        self.types = call.params
         self.checks: dict[str, Check] = {}
         self.groups: dict[str, tuple[str, ...]] = {}
         """Arguments that stand for several parameters: a composite reference and its dotted columns."""
@@ -45,6 +46,7 @@ class Binder:
                 self.groups[head] = (*self.groups.get(head, ()), name)
         self.names = tuple(dict.fromkeys(name.partition(".")[0] for name in self.checks))
         self.nullable = uses.nullable
+        self.lists = uses.lists
 
     def __call__(self, arguments: Mapping[str, Any], label: str | None = None) -> dict[str, Any]:
         label = label or self.label
@@ -77,7 +79,7 @@ class Binder:
         try:
             return self.checks[param](given)
         except ValueError as error:
-            raise ArgumentError(f"{label}: argument '{name}': {error}") from None
+            raise unfit(label, name, self.types[param], error) from None
 
 
 def bind_params(
@@ -92,6 +94,7 @@ class _Uses:
 
     def __init__(self, model: Model, call: Pattern | Write) -> None:
         self.lists: set[str] = set()
+        """Parameters that `in` looks for."""
         self.cuts: dict[str, set[str]] = {}
         self.nullable: set[str] = set()
         """Parameters that do nothing but set optional fields: None clears them."""
@@ -133,7 +136,7 @@ def _list_check(element: Check) -> Check:
             raise ValueError("holds None; leave it out")
         result = tuple(dict.fromkeys(map(element, value)))
         if len(result) > IN_MOST:
-            raise ValueError(f"has {len(result)} different values; at most {IN_MOST} are allowed")
+            raise ValueError(f"has {len(result)} different values; give at most {IN_MOST}")
         return result
 
     return check
@@ -173,6 +176,11 @@ def missing_arguments(label: str, names: Sequence[str]) -> ArgumentError:
     if len(names) > 1:
         return ArgumentError(f"{label}: missing arguments {listed}; give each of them a value")
     return ArgumentError(f"{label}: missing argument {listed}; give it a value")
+
+
+def unfit(label: str, name: str, type: Type, error: ValueError) -> ArgumentError:
+    """The error for a value that is none of its type."""
+    return ArgumentError(f"{label}: argument '{name}': {error}{to_give(type, error)}")
 
 
 def partly_missing(label: str, name: str) -> ArgumentError:
@@ -237,7 +245,7 @@ def field_values(entity: Entity, label: str, name: str, field: str, given: Any) 
         try:
             values[column.name] = canonical(column.type, part)
         except ValueError as error:
-            raise ArgumentError(f"{label}: argument '{name}': {error}") from None
+            raise unfit(label, name, column.type, error) from None
     return values
 
 
@@ -269,9 +277,10 @@ def transaction_parts(model: Model, transaction: Transaction, arguments: Mapping
             parts.append(Part(write, f"{label}: {write.name}", _mapping(label, write.name, given), False))
             continue
         if not isinstance(given, list | tuple):
-            raise ArgumentError(f"{label}: argument '{write.name}': expected a list, got {given.__class__.__name__}")
+            what = f"expected a list, got {given.__class__.__name__}; give a list of arguments"
+            raise ArgumentError(f"{label}: argument '{write.name}': {what}")
         if len(given) > repeat.most:
-            raise ArgumentError(f"{label}: argument '{write.name}' has {len(given)} writes; at most {repeat.most}")
+            raise ArgumentError(f"{label}: argument '{write.name}' has {len(given)} writes; give at most {repeat.most}")
         for index, one in enumerate(given):
             name = f"{write.name}[{index}]"
             parts.append(Part(write, f"{label}: {name}", _mapping(label, name, one), True))
@@ -280,5 +289,7 @@ def transaction_parts(model: Model, transaction: Transaction, arguments: Mapping
 
 def _mapping(label: str, name: str, given: object) -> Mapping[str, Any]:
     if not isinstance(given, Mapping):
-        raise ArgumentError(f"{label}: argument '{name}': expected a mapping, got {given.__class__.__name__}")
+        raise ArgumentError(
+            f"{label}: argument '{name}': expected a mapping, got {given.__class__.__name__}; give its arguments"
+        )
     return given

@@ -24,6 +24,7 @@ DIGITS = 18
 FLOAT_LEAST, FLOAT_BOUND = 1e-130, 1e125
 STRING_MOST, LARGE_MOST = 512, 100_000
 JSON_DEPTH = 100
+_FLOATS = "is outside the range of floats; give 0, or one with 1e-130 <= |x| < 1e125"
 NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,6})?")
 
 _EXACT = Context(prec=DIGITS, traps=[InvalidOperation, Inexact])
@@ -59,9 +60,9 @@ def _string(type: Type) -> Check:
             value = str.__str__(value)
         assert isinstance(value, str)
         if "\0" in value:
-            raise ValueError("must not contain NUL")
+            raise ValueError("must not contain NUL; leave it out")
         if (len(value) if value.isascii() else _utf8_length(value)) > most:
-            raise ValueError(f"is longer than {most} bytes")
+            raise ValueError(f"is longer than {most} bytes; shorten it, or raise 'max' in the model")
         return value
 
     return check
@@ -73,7 +74,7 @@ def _utf8_length(text: str) -> int:
     try:
         return len(text.encode())
     except UnicodeEncodeError:
-        raise ValueError("must not contain lone surrogates") from None
+        raise ValueError("must not contain lone surrogates; leave them out") from None
 
 
 def _bytes(type: Type) -> Check:
@@ -84,7 +85,7 @@ def _bytes(type: Type) -> Check:
             raise _got("bytes", value)
         result = bytes(value)
         if len(result) > most:
-            raise ValueError(f"is longer than {most} bytes")
+            raise ValueError(f"is longer than {most} bytes; shorten it, or raise 'max' in the model")
         return result
 
     return check
@@ -100,9 +101,9 @@ def _json(type: Type) -> Check:
         try:
             size = len(compact_json(result).encode())
         except ValueError:  # an integer with too many digits for Python to print
-            raise ValueError("has a number that is too long") from None
+            raise ValueError("has a number that is too long; give it as text") from None
         if size > most:
-            raise ValueError(f"is longer than {most} bytes as JSON")
+            raise ValueError(f"is longer than {most} bytes as JSON; shorten it, or raise 'max' in the model")
         return result
 
     return check
@@ -118,15 +119,15 @@ def _plain(value: object, depth: int) -> object:
         return int(value)
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise ValueError("must hold finite numbers only")
+            raise ValueError("must hold finite numbers only; leave out the others")
         return float(value)
     if depth >= JSON_DEPTH:
-        raise ValueError(f"is nested more than {JSON_DEPTH} deep")
+        raise ValueError(f"is nested more than {JSON_DEPTH} deep; make it simpler")
     if isinstance(value, Mapping):
         copy: dict[str, object] = {}
         for key, item in value.items():
             if not isinstance(key, str):
-                raise ValueError(f"has a key that is not a string: {key!r}")
+                raise ValueError(f"has a key that is not a string, {quoted(key)}; give it as text")
             copy[_plain_text(key)] = _plain(item, depth + 1)
         return copy
     if isinstance(value, list | tuple):
@@ -137,7 +138,7 @@ def _plain(value: object, depth: int) -> object:
 def _plain_text(value: str) -> str:
     text = str.__str__(value)
     if "\0" in text:
-        raise ValueError("must not contain NUL")
+        raise ValueError("must not contain NUL; leave it out")
     _utf8_length(text)
     return text
 
@@ -160,7 +161,7 @@ def _int(type: Type) -> Check:
         assert isinstance(value, int)
         if INT_MIN <= value <= INT_MAX:
             return value
-        raise ValueError("is outside the range of 64 bits")
+        raise ValueError("is outside the range of 64 bits; give one between -2^63 and 2^63 - 1")
 
     return check
 
@@ -185,7 +186,7 @@ def _decimal(type: Type) -> Check:
             else:
                 raise _got("a Decimal, int or str", value)
         elif not value.is_finite():
-            raise ValueError("expected a finite number")
+            raise ValueError("expected a finite number; give one")
         try:
             result = quantize(value, unit)
         except (InvalidOperation, Inexact):
@@ -203,13 +204,13 @@ def _float(type: Type) -> Check:
             try:
                 value = float(value)
             except OverflowError:
-                raise ValueError("is outside the range of floats: 0 or 1e-130 <= |x| < 1e125") from None
+                raise ValueError(_FLOATS) from None
         assert isinstance(value, float)
         if FLOAT_LEAST <= value < FLOAT_BOUND or FLOAT_LEAST <= -value < FLOAT_BOUND:
             return value
         if value == 0:
             return 0.0
-        raise ValueError("is outside the range of floats: 0 or 1e-130 <= |x| < 1e125")
+        raise ValueError(_FLOATS)
 
     return check
 
@@ -248,7 +249,7 @@ def _date(type: Type) -> Check:
             try:
                 return date.fromisoformat(value)
             except ValueError:
-                raise ValueError(f"'{value}' is not a date") from None
+                raise ValueError(f"'{value}' is not a date; give one that is in the calendar") from None
         if isinstance(value, date) and not isinstance(value, datetime):
             return date(value.year, value.month, value.day)
         raise _got("a date", value)
@@ -273,7 +274,7 @@ def _timestamp(type: Type) -> Check:
         try:
             there = value.astimezone(UTC)
         except OverflowError:
-            raise ValueError("is outside the years 1 to 9999 in UTC") from None
+            raise ValueError("is outside the years 1 to 9999 in UTC; give one within them") from None
         micro = there.microsecond // 1000 * 1000
         return datetime(there.year, there.month, there.day, there.hour, there.minute, there.second, micro, UTC)
 
@@ -321,7 +322,7 @@ def _collection(type: Type) -> Check:
         result = make(map(element, value))
         assert isinstance(result, tuple | frozenset)
         if most is not None and len(result) > most:
-            raise ValueError(f"has more than {most} elements")
+            raise ValueError(f"has more than {most} elements; leave some out, or raise 'max' in the model")
         return result
 
     return check

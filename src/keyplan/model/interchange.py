@@ -21,7 +21,7 @@ from keyplan.errors import ArgumentError, nearest, quoted
 from keyplan.model.entity import Entity
 from keyplan.model.model import Model
 from keyplan.model.pattern import Pattern
-from keyplan.model.types import Type
+from keyplan.model.types import Type, such_as
 from keyplan.model.values import parse
 from keyplan.model.write import Children, Transaction, Write
 
@@ -70,7 +70,8 @@ def arguments_from_text(
             else:
                 result[argument] = _from_json(shape, value)
         except ValueError as error:
-            raise ArgumentError(f"{name}: argument '{argument}': {error}") from None
+            hint = such_as(shape, error, "give") if isinstance(shape, Type) else ""
+            raise ArgumentError(f"{name}: argument '{argument}': {error}{hint}") from None
     return result
 
 
@@ -113,7 +114,7 @@ class _UnfitError(ValueError):
 
 
 def _no_constant(name: str) -> None:
-    raise _UnfitError(f"'{name}' is not JSON")
+    raise _UnfitError(f"'{name}' is not JSON; give a finite number")
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -201,7 +202,9 @@ def _from_text(shape: _Shape, text: str) -> Any:
     if isinstance(shape, _Reference) and not text.lstrip().startswith(("[", "{")):
         parts = [part.strip() for part in text.split(",")]
         if len(parts) != len(shape.parts):
-            raise ValueError(f"expected {len(shape.parts)} values with commas between them, got {len(parts)}")
+            raise ValueError(
+                f"expected {len(shape.parts)} values with commas, got {len(parts)}; give every part of the key"
+            )
         return tuple(_from_text(type, part) for type, part in zip(shape.parts, parts, strict=True))
     return _from_json(shape, parse_json(text))
 
@@ -213,7 +216,7 @@ def _from_json(shape: _Shape, value: Any) -> Any:
         if isinstance(value, list):
             return [_from_json(shape, item) for item in value]
         if not isinstance(value, Mapping):
-            raise ValueError(f"expected a JSON object, got {json.dumps(value, default=str)[:40]}")
+            raise ValueError(f"expected a JSON object, got {json.dumps(value, default=str)[:40]}; give fields by name")
         return {
             key: _from_json(shape.shapes[key], item) if key in shape.shapes else item for key, item in value.items()
         }
@@ -227,7 +230,7 @@ def _from_json(shape: _Shape, value: Any) -> Any:
         try:
             return base64.b64decode(value, validate=True)
         except (binascii.Error, ValueError):
-            raise ValueError("expected base64") from None
+            raise ValueError("expected base64; give text such as AAE=") from None
     if shape.kind == "float" and isinstance(value, Decimal):
         return float(value)
     return _inexact(value) if shape.kind == "json" else value

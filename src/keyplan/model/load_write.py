@@ -237,7 +237,7 @@ class WriteReader(SelectReader):
             hint = (
                 self.report.near(text, [name for name, _ in column.type.values]) if column.type.kind == "enum" else ""
             )
-            self.report.add(node, f"'{column.name}' is {column.type}: {error}{hint or such_as(column.type)}")
+            self.report.add(node, f"'{column.name}' is {column.type}: {error}{hint or such_as(column.type, error)}")
             return None
 
     def parameter(self, column: Column, text: str, node: Node, params: Params) -> Param | None:
@@ -266,7 +266,7 @@ class WriteReader(SelectReader):
         try:
             return Literal(canonical(column.type, values))
         except ValueError as error:
-            self.report.add(node, f"'{column.name}' is {column.type}: {error}; correct one")
+            self.report.add(node, f"'{column.name}' is {column.type}: {error}{such_as(column.type, error)}")
             return None
 
     def returns(self, entity: str, node: Node | None, *, by_key: bool) -> tuple[str, ...]:

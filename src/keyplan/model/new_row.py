@@ -16,12 +16,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from keyplan.errors import ArgumentError
-from keyplan.model.arguments import check_names, field_values, missing_arguments
+from keyplan.model.arguments import check_names, field_values, missing_arguments, unfit
 from keyplan.model.entity import EXPIRES, Entity, Field, Role
 from keyplan.model.identifiers import new_ulid, new_uuid
 from keyplan.model.model import Model
 from keyplan.model.pattern import Path
-from keyplan.model.types import Type
+from keyplan.model.types import Type, to_give
 from keyplan.model.values import canonical, checker
 from keyplan.model.write import Children
 
@@ -101,7 +101,7 @@ def copy_in(model: Model, new: NewRow, column: str, value: Any) -> None:
             new.values[column] = None if value is None else canonical(about.type, value)
             return
         except ValueError as error:
-            what = f"'{column}', copied from '{source}': {error}"
+            what = f"'{column}', copied from '{source}': {error}{to_give(about.type, error)}"
     refused = ArgumentError(f"{new.label}: {what}")
     refused.place = (new.entity, new.key(entity))
     raise refused
@@ -218,7 +218,7 @@ class RowMaker:
             try:
                 values[name] = part.check(given)
             except ValueError as error:
-                raise ArgumentError(f"{label}: argument '{place}{name}': {error}") from None
+                raise unfit(label, place + name, self.entity.columns[name].type, error) from None
         if used != len(arguments):
             check_names(new.label, (*(part.name for part in self.parts), *self.roles), arguments)
         if missing:
@@ -261,12 +261,11 @@ def child_arguments(label: str, role: Role, name: str, given: Any) -> list[Mappi
         raise ArgumentError(f"{label}: argument '{name}' is None; give a list of rows, or leave it out")
     rows = [given] if role.most == 1 and isinstance(given, Mapping) else given
     if not isinstance(rows, list | tuple):
-        raise ArgumentError(f"{label}: argument '{name}': expected a list, got {given.__class__.__name__}")
+        raise ArgumentError(f"{label}: argument '{name}': expected a list, got {given.__class__.__name__}; give rows")
     if role.most is not None and len(rows) > role.most:
-        raise ArgumentError(f"{label}: argument '{name}' has {len(rows)} rows; at most {role.most}")
+        raise ArgumentError(f"{label}: argument '{name}' has {len(rows)} rows; give at most {role.most}")
     for index, one in enumerate(rows):
         if not isinstance(one, Mapping):
-            raise ArgumentError(
-                f"{label}: argument '{name}[{index}]': expected a mapping, got {one.__class__.__name__}"
-            )
+            what = f"expected a mapping, got {one.__class__.__name__}; give its fields"
+            raise ArgumentError(f"{label}: argument '{name}[{index}]': {what}")
     return list(rows)

@@ -139,6 +139,9 @@ class Reader:
         word, _, rest = text.partition(" ")
         if word.lower() == "zipf":
             text = rest.strip()
+            if not text:
+                self.report.add(node, f"{what}: the exponent of the distribution is missing; write zipf 1.1")
+                return None
         exponent = self.parsed(node, what, units.parse_number, text)
         if exponent is not None and not 0 < exponent <= 10:
             self.report.add(

@@ -271,7 +271,7 @@ class Scope(Reader):
                 found = parse(type, value.text)
         except ValueError as error:
             hint = self.report.near(value.text, [name for name, _ in type.values]) if type.kind == "enum" else ""
-            self.report.add(node, f"'{text}' is {type}: {error}{hint or such_as(type)}")
+            self.report.add(node, f"'{text}' is {type}: {error}{hint or such_as(type, error)}")
             return None
         return truncate(found, cut) if cut is not None and isinstance(found, date) else found
 

@@ -18,6 +18,7 @@ from keyplan.errors import ModelError, Problem, nearest
 
 MOST_BYTES = 5_000_000
 MOST_DEPTH = 50
+MOST_NAMED = 12
 MOST_HINTS = 100
 """Looking for the nearest name is slow; a file with more unknown names than this is not a model."""
 
@@ -86,12 +87,13 @@ class Report:
         return nearest(name, list(known)) if self.hints <= MOST_HINTS else ""
 
     def among(self, name: str, known: Any) -> str:
-        """The nearest known name, or all of them where they are few."""
+        """The nearest known name, or all of them, of many the first."""
         known = set(known)
         hint = self.near(name, sorted(known))
-        if hint or not known or len(known) > 12 or self.hints > MOST_HINTS:
+        if hint or not known or self.hints > MOST_HINTS:
             return hint
-        return f"; there {'is' if len(known) == 1 else 'are'} {', '.join(sorted(known))}"
+        more = f", … ({len(known)} in all)" if len(known) > MOST_NAMED else ""
+        return f"; there {'is' if len(known) == 1 else 'are'} {', '.join(sorted(known)[:MOST_NAMED])}{more}"
 
     def stop(self) -> None:
         """Raises what has been collected, if anything has."""

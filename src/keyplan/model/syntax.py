@@ -234,7 +234,7 @@ _HINTS = {
 @lru_cache(maxsize=4096)
 def _parse(text: str, start: str) -> Any:
     if len(text) > MOST_TEXT:
-        raise TextError(f"the text is longer than {MOST_TEXT} characters")
+        raise TextError(f"the text is longer than {MOST_TEXT} characters; shorten it")
     if not text.strip():
         raise TextError("there is nothing here; write something or leave the key out")
     try:

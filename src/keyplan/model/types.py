@@ -87,14 +87,26 @@ _EXAMPLES = {
     "float": "0.5",
     "bool": "true",
     "date": "2026-01-31",
+    "timestamp": "2026-01-31T12:30:00Z",
     "uuid": "11111111-1111-4111-8111-111111111111",
     "ulid": "01JGFJJZ000000000000000000",
     "bytes": "AAE=",
 }
 
 
-def such_as(type: Type) -> str:
-    """What to write instead of a value that does not fit, for the types whose values have a form."""
-    if type.kind in ("enum", "timestamp"):
-        return "; write it like that"  # the complaint itself says how it looks
-    return f"; write one such as {_EXAMPLES[type.kind]}" if type.kind in _EXAMPLES else ""
+def such_as(type: Type, said: object, verb: str = "write") -> str:
+    """What to write instead of a value that does not fit, unless what was `said` of it tells."""
+    if ";" in str(said):
+        return ""
+    if type.kind == "enum" or (type.kind == "timestamp" and "such as" in str(said)):
+        return f"; {verb} it like that"  # the complaint itself says how it looks
+    if type.of is not None:
+        return f"; {verb} a {type.kind} of {type.of}"
+    return f"; {verb} one such as {_EXAMPLES[type.kind]}" if type.kind in _EXAMPLES else f"; {verb} another"
+
+
+def to_give(type: Type, said: object) -> str:
+    """The same for the argument of a call, which is a value of Python, or of JSON."""
+    if type.kind == "bytes" or (type.kind in ("string", "text") and "expected" in str(said)):
+        return f"; give {'bytes' if type.kind == 'bytes' else 'text'}" if ";" not in str(said) else ""
+    return such_as(type, said, "give")

@@ -198,9 +198,8 @@ class EntityCheck:
             hint = ""
             if columns[0].type.kind == "enum":
                 hint = self.report.near(word.text, [name for name, _ in columns[0].type.values])
-            self.report.add(
-                node, f"default of '{item.name}', which is {columns[0].type}: {error}{hint or such_as(columns[0].type)}"
-            )
+            hint = hint or such_as(columns[0].type, error)
+            self.report.add(node, f"default of '{item.name}', which is {columns[0].type}: {error}{hint}")
             return
         self.reader.change(draft, item.name, default=value)
 

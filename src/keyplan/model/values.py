@@ -91,9 +91,9 @@ def _loads(text: str, exact: bool = False) -> Any:
     try:
         return json.loads(text, parse_float=Decimal if exact else None)
     except RecursionError:
-        raise ValueError(f"is nested more than {JSON_DEPTH} deep") from None
+        raise ValueError(f"is nested more than {JSON_DEPTH} deep; make it simpler") from None
     except ValueError as error:
-        raise ValueError(f"is not JSON: {error}") from None
+        raise ValueError(f"is not JSON: {error}; check quotes, commas and brackets there") from None
 
 
 def to_json(type: Type, value: object) -> Any:
@@ -131,7 +131,7 @@ def from_json(type: Type, value: object) -> Any:
         try:
             value = base64.b64decode(value, validate=True)
         except (binascii.Error, ValueError):
-            raise ValueError("expected base64") from None
+            raise ValueError("expected base64; give text such as AAE=") from None
     if type.of is not None and isinstance(value, list | tuple):
         of, check = type.of, checker(type.of)
         value = [check(item) if item is None else from_json(of, item) for item in value]
@@ -198,7 +198,7 @@ def add(type: Type, value: object, delta: object) -> object:
             raise TypeError(f"cannot add to a {type}")
         return checker(type)(total)
     except ValueError as error:
-        raise OverflowError(f"the sum {error}") from None
+        raise OverflowError(f"the sum {str(error).partition(';')[0]}") from None
 
 
 def _as_decimal(value: object) -> Decimal:

@@ -48,11 +48,7 @@ def answered(reader: Reader, asks: Sequence[Ask], view: str) -> Proc[list[tuple[
     found: list[tuple[Ask, Answer]] = []
     while asks:
         replies = yield [ask.request for ask in asks]
-        answers = []
-        for ask, reply in zip(asks, replies, strict=True):
-            if isinstance(reply, Exception):
-                raise reply
-            answers.append((ask, reader.answer(ask, reply)))
+        answers = [(ask, reader.answer(ask, reply)) for ask, reply in zip(asks, replies, strict=True)]
         note("get", view, len(asks), sum(len(rows) for _, answer in answers for rows in answer.rows))
         found += answers
         asks = [answer.more for _, answer in answers if answer.more is not None]

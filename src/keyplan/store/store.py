@@ -9,6 +9,7 @@ from typing import Any, Generic, Self, TypeVar
 from keyplan.engines.ports import AsyncPort, Port
 from keyplan.engines.rounds import Proc, Reply, Round
 from keyplan.errors import ArgumentError, UnavailableError, UnsupportedError, nearest
+from keyplan.model.entity import Entity, Field
 from keyplan.model.model import Model
 from keyplan.model.pattern import Pattern
 from keyplan.model.write import Transaction, Write
@@ -423,19 +424,27 @@ def write_signature(model: Model, write: Write) -> inspect.Signature:
         for field in entity.fields.values():
             if field.computed is not None:
                 continue
-            kind = field.type.kind if field.type is not None else ""
-            generated = kind in ("uuid", "ulid") and field.name in entity.key
-            filled = field.default is not None or field.now or field.source is not None
-            if generated or filled or field.optional is not None or kind in ("set", "list"):
-                parameters.append(inspect.Parameter(field.name, CALL, default=None))
-            else:
-                parameters.append(inspect.Parameter(field.name, CALL))
-        parameters += [inspect.Parameter(role, CALL, default=()) for role in write.children]
+            parameters.append(inspect.Parameter(field.name, CALL, default=_left_out(entity, field)))
+        for role in write.children:
+            none = None if entity.roles[role].most == 1 else ()
+            parameters.append(inspect.Parameter(role, CALL, default=none))
     else:
         names = dict.fromkeys(name.partition(".")[0] for name in write.params)
         parameters += [inspect.Parameter(name, CALL) for name in names]
     parameters.append(inspect.Parameter("explain", CALL, default=False, annotation="bool"))
     return inspect.Signature(parameters)
+
+
+def _left_out(entity: Entity, field: Field) -> Any:
+    """What a field of a new row is if it is left out; `...` for what is only made at the call."""
+    kind = field.type.kind if field.type is not None else ""
+    if field.default is not None:
+        return field.default
+    if field.now or field.source is not None or (kind in ("uuid", "ulid") and field.name in entity.key):
+        return ...
+    if kind in ("set", "list"):
+        return ()
+    return None if field.optional is not None else inspect.Parameter.empty
 
 
 def describe(call: Pattern | Write) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from keyplan.errors import ModelError
 from keyplan.model.entity import Computed, Ttl
 from keyplan.model.load import load_model, model_from, parse_model
 from keyplan.model.model import Model
@@ -527,3 +528,13 @@ def test_importing_the_nouns_does_not_import_the_parsers() -> None:
     code = "import sys, keyplan, keyplan.model.model; print('lark' in sys.modules, 'yaml' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False False"
+
+
+def test_of_many_names_the_first_are_told() -> None:
+    """Also where none is near, so that there is something to go on with."""
+    fields = {"id": "int, key", **{f"field{number}": "int" for number in range(20)}}
+    entities = {"User": {"count": 1, "fields": fields}}
+    patterns = {"x": {"find": "User", "where": "id = :id", "select": ["zzz"], "rate": "1/s"}}
+    said = r"'User' has no 'zzz'; there are field0, field1, .*, … \(21 in all\)$"
+    with pytest.raises(ModelError, match=said):
+        parse_model({"keyplan": 1, "name": "x", "entities": entities, "patterns": patterns})

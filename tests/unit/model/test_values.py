@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keyplan.model.identifiers import ulid_number, ulid_text, uuid_of
-from keyplan.model.types import Type
+from keyplan.model.types import Type, to_give
 from keyplan.model.values import (
     add,
     average_bytes,
@@ -233,8 +233,9 @@ REFUSED: list[tuple[Type, object, str]] = [
     ("kind", "value", "reason"), REFUSED, ids=[f"{number}-{case[0]}" for number, case in enumerate(REFUSED)]
 )
 def test_refused(kind: Type, value: object, reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
+    with pytest.raises(ValueError, match=reason) as refused:
         canonical(kind, value)
+    assert f"{refused.value}{to_give(kind, refused.value)}".count(";") == 1, "what to do is said, and once"
 
 
 def test_deep_json_is_refused_without_exhausting_the_stack() -> None:

@@ -207,7 +207,7 @@ def test_each_write_sees_those_before_it(bank: Database) -> None:
         ({"pay": None, "note": {}}, "transfer: argument 'pay' is None; give a list of arguments, or leave it out"),
         ({"note": None}, "transfer: argument 'note' is None; give its arguments"),
         ({"note": []}, "transfer: argument 'note': expected a mapping"),
-        ({"pay": [{}] * 4, "note": {}}, "transfer: argument 'pay' has 4 writes; at most 3"),
+        ({"pay": [{}] * 4, "note": {}}, "transfer: argument 'pay' has 4 writes; give at most 3"),
         ({"pays": [], "note": {}}, "transfer: unknown argument 'pays'; did you mean 'pay'?"),
         ({"pay": [{"id": 1}], "note": {}}, r"transfer: pay\[0\]: missing argument 'n'"),
     ],

@@ -78,6 +78,8 @@ class MemoryReader(Reader):
         return [Ask(Read(self.search, [spans[n] for n in part], limit), list(part)) for part in parts if part]
 
     def answer(self, ask: Ask, reply: Reply) -> Answer:
+        if isinstance(reply, Exception):
+            raise reply
         lists, more, seen = reply
         if not more:
             return Answer(lists)

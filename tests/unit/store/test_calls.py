@@ -98,6 +98,15 @@ def test_cursors_belong_to_one_call(store: Store) -> None:
         store.user(name="a", cursor=cursor)
 
 
+def test_of_a_cursor_no_letter_can_be_changed(store: Store) -> None:
+    """Not even in the bits of the last one that hold nothing."""
+    cursor = store.orders(user="b", status=["open"]).cursor
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    for changed in (*(cursor[:-1] + letter for letter in letters if letter != cursor[-1]), f"{cursor}="):
+        with pytest.raises(CursorError):
+            store.orders(user="b", status=["open"], cursor=changed)
+
+
 def test_a_cursor_from_before_a_change_of_types_is_refused() -> None:
     text = """
     keyplan: 1
@@ -163,7 +172,7 @@ def test_arguments_without_a_name_are_refused(store: Store) -> None:
 
 def test_methods_say_what_they_take(store: Store) -> None:
     assert list(inspect.signature(store.orders).parameters) == ["user", "status", "cursor", "consistency", "explain"]
-    assert inspect.signature(store.new_order).parameters["total"].default is None
+    assert inspect.signature(store.new_order).parameters["total"].default == 0
     assert inspect.signature(store.new_order).parameters["user"].default is inspect.Parameter.empty
     with pytest.raises(AttributeError, match="did you mean 'orders'"):
         store.ordres  # noqa: B018

@@ -34,7 +34,7 @@ from keyplan.engines.sqlite.guard import refusal as reason_against
 from keyplan.engines.sqlite.limits import LEAST_VERSION
 from keyplan.engines.sqlite.pack import DESIGN_TABLE
 from keyplan.engines.sqlite.statements import CHANGED, FOUND, NOTHING
-from keyplan.engines.sqlite.values import FUNCTIONS
+from keyplan.engines.sqlite.values import FUNCTIONS, SpoiledError, text_of
 from keyplan.engines.sqlite.writes import BulkRequest, Step, WriteRequest, refusal
 from keyplan.errors import (
     AccessError,
@@ -58,6 +58,7 @@ _CACHE_KIB = 65_536
 _STATEMENTS = 1024
 _MANY = 50
 """From so many steps on they are looked through for those that can go together."""
+_NOT_UTF8 = "Could not decode to UTF-8"
 _ports: weakref.WeakSet[SqlitePort] = weakref.WeakSet()
 _abandoned: list[Any] = []
 
@@ -107,7 +108,11 @@ def address(url: str) -> Address:
 def lacks(url: str) -> str | None:
     """The file that opening this URL would create."""
     path = address(url).path
-    return None if path == MEMORY or os.path.exists(path) else path
+    if path == MEMORY or os.path.exists(path):
+        return None
+    if not os.path.isdir(os.path.dirname(path) or "."):
+        raise StorageError(f"{path}: its folder does not exist; check the name, or make the folder")
+    return path
 
 
 @contextmanager
@@ -183,10 +188,25 @@ class SqlitePort:
                 else:
                     replies.append(self._write(cursor, request))
             except (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeError) as error:
-                replies.append(
-                    self._guarded(cursor, request) if _code(error) == sqlite3.SQLITE_AUTH else self._translated(error)
-                )
+                if _code(error) == sqlite3.SQLITE_AUTH:
+                    replies.append(self._guarded(cursor, request))
+                else:
+                    replies.append(self._spoiled(cursor, request, error) or self._translated(error))
         return replies
+
+    def _spoiled(self, cursor: sqlite3.Cursor, request: Request, error: Exception) -> SpoiledError | None:
+        """The rows of a search that failed for a text which is not UTF-8, all the same."""
+        if request.__class__ is not tuple or _NOT_UTF8 not in str(error):
+            return None
+        told = SpoiledError(str(self._translated(error)))
+        told.__cause__ = error
+        connection = cursor.connection
+        try:
+            connection.text_factory = text_of
+            told.rows = cursor.execute(request[0], request[1]).fetchall()
+        finally:
+            connection.text_factory = str
+        return told
 
     def _guarded(self, cursor: sqlite3.Cursor, request: Request) -> Reply:
         """A request whose statements the guard has refused: done behind a look at the record, in one transaction."""
@@ -265,7 +285,13 @@ class SqlitePort:
     def _within(self, cursor: sqlite3.Cursor, request: Request) -> Reply:
         """The reply to a read or a write that is part of another write."""
         if request.__class__ is tuple:
-            return cursor.execute(request[0], request[1]).fetchall()
+            try:
+                return cursor.execute(request[0], request[1]).fetchall()
+            except sqlite3.OperationalError as error:
+                spoiled = self._spoiled(cursor, request, error)
+                if spoiled is None:
+                    raise
+                return spoiled
         if isinstance(request, BulkRequest):
             return self._bulk(cursor, request)
         return self._bulk(cursor, request) or self._steps(cursor, request)
@@ -466,6 +492,11 @@ def translate(error: Exception, path: str) -> KeyplanError:
     elif code in _MEANINGS:
         kind, text = _MEANINGS[code]
         made = kind(f"{path}: {text.format(message=message)}")
+    elif _NOT_UTF8 in message:
+        made = StorageError(
+            f"{path}: a stored text is not UTF-8; something else wrote it, or it is damaged; 'keyplan verify' "
+            "names the row"
+        )
     elif message.startswith(("no such table", "no such column", "no such index")):
         made = StorageError(f"{path}: {message}; 'keyplan verify' says what is missing")
     elif isinstance(error, sqlite3.ProgrammingError) and "closed" in message:

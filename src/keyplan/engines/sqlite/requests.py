@@ -6,6 +6,7 @@ A request is a tuple `(text, parameters)` for a read, and a `WriteRequest` or `B
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,11 +16,11 @@ from keyplan.engines.rounds import Key, Reply, Request, Row, Then
 from keyplan.engines.sqlite import sql
 from keyplan.engines.sqlite.layout import Index, KeyPart, Table, layout, select_list
 from keyplan.engines.sqlite.limits import BATCH, BULK_ROWS, CHUNK, PARAMETERS
-from keyplan.engines.sqlite.values import encoder, row_decoder
+from keyplan.engines.sqlite.values import Spoiled, SpoiledError, encoder, row_decoder
 from keyplan.engines.sqlite.words import words
 from keyplan.engines.sqlite.writes import Writer
 from keyplan.engines.unreadable import UnreadableError, readable
-from keyplan.errors import UnsupportedError
+from keyplan.errors import StorageError, UnsupportedError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design
 from keyplan.plan.edits import Edit, Puts
@@ -88,6 +89,15 @@ class SqliteReader(Reader):
             [*self._terms, *(f"{part.expression} = ?" for part in place.parts)] or ["1"]
         )
         self._encode_key = self._encoder(0, self._width)
+
+    @cached_property
+    def _wary(self) -> SqliteReader:
+        """The same for rows that hold what is not UTF-8."""
+        made = copy(self)
+        made._rows = row_decoder(self._table, self._slots, wary=True)
+        made.__dict__["_numbered"] = row_decoder(self._table, self._slots, before=1, wary=True)
+        made.__dict__["_ranged_rows"] = row_decoder(self._table, self._slots, after=self._behind, wary=True)
+        return made
 
     @cached_property
     def _numbered(self) -> Decoder:
@@ -214,6 +224,8 @@ class SqliteReader(Reader):
 
     def answer(self, ask: Ask, reply: Reply) -> Answer:
         if reply.__class__ is not list:
+            if isinstance(reply, SpoiledError):
+                return self._wary.answer(ask, reply.rows)
             raise reply
         if ask.__class__ is Ask:
             return Answer((self._rows(reply),))
@@ -229,6 +241,8 @@ class SqliteReader(Reader):
         return Answer(found)
 
     def sift(self, ask: Ask, reply: Reply, note: Callable[[UnreadableError], None]) -> Answer:
+        if isinstance(reply, SpoiledError):
+            return self._wary.sift(ask, reply.rows, note)
         answer = self.answer(ask, readable(reply, lambda raw: self.answer(ask, [raw]), note))
         if isinstance(ask, RangeAsk):
             answer.more = self._more(ask, reply)
@@ -241,6 +255,11 @@ class SqliteReader(Reader):
             return None
         last = reply[-1]
         key = tuple(last[place] for place in self._key_places[len(bounds.fixed) :])
+        if any(isinstance(value, Spoiled) for value in key):  # nothing can be asked for behind it
+            raise StorageError(
+                f"table '{self._table}': a text in a key is not UTF-8; something else wrote it, or it is damaged: "
+                "put it right or restore a backup"
+            )
         if self._descending:
             after = Bounds(bounds.fixed, bounds.low, bounds.low_open, key, True, bounds.starts, left)
         else:

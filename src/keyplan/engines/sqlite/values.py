@@ -28,14 +28,17 @@ from decimal import Context, Decimal
 from functools import lru_cache
 from json.encoder import encode_basestring
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID, SafeUUID
 
 from keyplan.engines.unreadable import guarded
+from keyplan.errors import StorageError
 from keyplan.model.types import Type
 from keyplan.model.values import compact_json, from_json, to_json
 
+T = TypeVar("T")
 Rows = Iterable[tuple[Any, ...]]
+Decode = Callable[[Rows], list[dict[str, Any]]]
 
 _EXACT = Context(prec=100)
 _DAY_ZERO = date(1970, 1, 1).toordinal()
@@ -55,8 +58,28 @@ class Native:
     decode: str
 
 
+class Spoiled(bytes):
+    """What stands in the place of a text and is not UTF-8."""
+
+
+class SpoiledError(StorageError):
+    """Rows of which some values are `Spoiled`; whoever knows the columns can tell which."""
+
+    rows: Sequence[tuple[Any, ...]] = ()
+
+
+def text_of(data: bytes) -> str | Spoiled:
+    """A stored text, or what is there instead."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return Spoiled(data)
+
+
 def _uuid(data: bytes) -> UUID:
     """A UUID past its constructor, which would check and convert for a microsecond what we wrote ourselves."""
+    if len(data) != 16:
+        raise ValueError("not 16 bytes")
     made: UUID = _new(UUID)
     _set_int(made, _from_bytes(data))
     _set_safe(made, _UNKNOWN)
@@ -209,16 +232,32 @@ def _encode(names: Names, slot: Slot, variable: str, source: str) -> str:
 
 
 def row_decoder(
-    table: str, slots: Sequence[Slot], before: int = 0, after: int = 0
+    table: str, slots: Sequence[Slot], before: int = 0, after: int = 0, *, wary: bool = False
 ) -> Callable[[Rows], list[dict[str, Any]]]:
-    """A function from raw rows to dicts; the first `before` and last `after` columns of a row are passed over."""
-    decode = _row_decoder(tuple(slots), before, after)
+    """A function from raw rows to dicts; the first `before` and last `after` columns of a row are passed over.
+
+    A `wary` one looks for values that are `Spoiled`, for which the others have no time.
+    """
+    check = _unspoiled if wary else _same
+    decode = check(_row_decoder(tuple(slots), before, after), before, before + len(slots))
     last = before + len(slots) + after - 1
     return guarded(
         decode,
         f"table '{table}'",
-        lambda: [(slot.path, _row_decoder((slot,), n, last - n)) for n, slot in enumerate(slots, before)],
+        lambda: [
+            (slot.path, check(_row_decoder((slot,), n, last - n), n, n + 1)) for n, slot in enumerate(slots, before)
+        ],
     )
+
+
+def _unspoiled(decode: Decode, begin: int, end: int) -> Decode:
+    def read(rows: Rows) -> list[dict[str, Any]]:
+        found = list(rows)
+        if any(isinstance(value, Spoiled) for row in found for value in row[begin:end]):
+            raise ValueError("not UTF-8")
+        return decode(found)
+
+    return read
 
 
 @lru_cache(KEPT)
@@ -249,7 +288,7 @@ def _encoder(slots: tuple[Slot, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, 
     return made
 
 
-def _same(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def _same(values: T, *_: int) -> T:
     return values
 
 

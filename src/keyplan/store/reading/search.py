@@ -207,8 +207,6 @@ class SearchNode:
             more: list[Ask] = []
             read = 0
             for ask, reply in zip(asks, replies, strict=True):
-                if isinstance(reply, Exception):
-                    raise reply
                 answer = reader.answer(ask, reply)
                 found = answer.rows[0]
                 read += len(found)
@@ -310,8 +308,6 @@ class SearchNode:
             more: list[Ask] = []
             read = 0
             for ask, reply in zip(asks, replies, strict=True):
-                if isinstance(reply, Exception):
-                    raise reply
                 answer = reader.answer(ask, reply)
                 lacking = False
                 for index, rows in zip(ask.spans, answer.rows, strict=True):
