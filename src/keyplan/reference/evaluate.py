@@ -180,7 +180,8 @@ def _collect(
 
     def put(column: str) -> None:
         path = tables.model.resolve(root, ".".join((*roles, column)))
-        flat[str(path)] = tables.value(entity, row, column)
+        # A part of a reference's key is there already, and stays so where the row that it leads to is gone.
+        flat.setdefault(str(path), tables.value(entity, row, column))
 
     for column in select.columns:
         put(column)

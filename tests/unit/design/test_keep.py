@@ -11,6 +11,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from keyplan.design.candidates.given import carried_over, identity
+from keyplan.design.candidates.lost import why_lost
 from keyplan.design.problem.definition import Problem
 from keyplan.design.program import blocked, cheapest
 from keyplan.design.report.difference import difference, repriced
@@ -18,6 +19,8 @@ from keyplan.engines import BUILTIN, get_engine
 from keyplan.errors import DesignError
 from keyplan.model.load import parse_model
 from keyplan.model.model import Model
+from keyplan.model.pattern import Condition, Path
+from keyplan.plan.view import Part, View
 from tests.strategies.behind import behind_models
 from tests.strategies.design import any_problems, behind_problems, proof, with_statistics
 from tests.strategies.models import models
@@ -225,3 +228,18 @@ def test_what_cannot_be_kept_is_named_with_what_is_in_its_way(monkeypatch: pytes
     with pytest.raises(DesignError) as caught:
         design(model, here, keep=locked)
     assert f"'{name}' cannot be kept: 'first' could not be served with it" in str(caught.value)
+
+
+def test_a_condition_on_what_was_part_of_a_key_is_not_kept() -> None:
+    """Of whatever the key of a book has, its loans have a column; all else is found in the row of the book."""
+    text = """
+    Shelf: { count: 99, key: [room, row], fields: { room: int, row: int } }
+    Book: { count: 999, key: [KEY, no], fields: { shelf: "Shelf, as books", no: int } }
+    Loan: { count: 999, fields: { lid: "int, key", book: "Book, as loans, optional 50%" } }
+    """
+    before, after = (model_of(text.replace("KEY", key)) for key in ("shelf", "shelf.room"))
+    where = (Condition(Path((), "book.shelf.row"), "present", ()),)
+    view = View("v", "Loan", "gsi", (Part("lid"),), (), ("lid",), where=where)
+    kinds = get_engine("dynamodb").kinds
+    assert why_lost(before, kinds, view) == ""
+    assert why_lost(after, kinds, view) == "'Loan.book.shelf.row' is found another way by now"

@@ -192,3 +192,20 @@ def test_references_inside_references(till: object) -> None:
     assert found.read("sale", id=1) == {"id": 1, "till": ("a", 1, 2)}
     assert found.read("parts", id=1) == {"till": {"shop": {"city": "a"}, "number": 2}}
     assert found.read("by_shop", city="a", number=1) == [{"id": 1}]
+
+
+def test_a_reference_keeps_its_key_where_the_row_is_gone() -> None:
+    """Of the key of the book, its shelf has a part, which is there; the rest of the shelf is gone with the book."""
+    entities = """
+    Shelf: { count: 9, key: [room, row], fields: { room: int, row: int } }
+    Book: { count: 9, key: [shelf.room, no], fields: { shelf: "Shelf, as books", no: int } }
+    Loan: { count: 9, fields: { lid: "int, key", book: "Book, as loans, optional 50%" } }
+    """
+    rows: list[tuple[str, dict[str, Any]]] = [
+        ("Book", {"shelf": (1, 2), "no": 3}),
+        ("Loan", {"lid": 1, "book": (1, 3)}),
+        ("Loan", {"lid": 2, "book": (1, 4)}),
+        ("Loan", {"lid": 3}),
+    ]
+    found = filled(entities, "found: { find: Loan, order: lid, limit: 9, with: [book.shelf] }", rows)
+    assert [row["book"] for row in found.read("found")] == [{"shelf": {"room": 1, "row": 2}}, {"shelf": None}, None]
