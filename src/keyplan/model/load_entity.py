@@ -86,6 +86,12 @@ class EntityReader(FieldReader):
                 self.report.add(fields, f"entity '{name}' has no fields; add them under 'fields'")
         key_node = entries.get("key", node)
         count = self.amount(entries.get("count"), "count", units.parse_count)
+        if count is not None and count < 1:
+            self.report.add(
+                entries["count"],
+                f"count: '{name}' has at least 1 row at steady state; write 1 or more, or leave it out",
+            )
+            count = None
         skew, top = self.skew_or_top(entries)
         entity = Entity(
             name,

@@ -10,6 +10,7 @@ from keyplan.model.entity import Column, Entity, Field
 from keyplan.model.load_entity import EntityDraft, EntityReader
 from keyplan.model.load_field import UNKNOWN, Draft
 from keyplan.model.model import Model, UnknownPathError
+from keyplan.model.room import Room
 from keyplan.model.source import Report
 from keyplan.model.syntax import Group, shown
 from keyplan.model.types import Type, article, such_as
@@ -25,6 +26,7 @@ class EntityCheck:
         self.drafts = drafts
         self.reader = reader
         self.report: Report = reader.report
+        self.room = Room(drafts)
 
     def run(self) -> dict[str, Entity]:
         """The entities with their columns and roles; what was wrong in them is in the report."""
@@ -214,6 +216,9 @@ class EntityCheck:
         if entity.top is not None and entity.count and entity.top * entity.count < 1 - 1e-9 and draft.counted:
             rows, top = units.format_count(entity.count), units.format_share(entity.top)
             self.report.add(draft.node, f"the hottest of {rows} rows has more than {top}; raise top")
+        if entity.name not in self.report.keyless:
+            for node, message in self.room.problems(draft):
+                self.report.add(node, message)
 
     def impossible(self, draft: EntityDraft, item: Field) -> list[str]:
         found: list[str] = []
