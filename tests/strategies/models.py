@@ -65,8 +65,8 @@ class Sketch:
         """How many values a field, or a part of a reference's key, has among the rows."""
         head, _, rest = part.partition(".")
         if head in self.targets:
-            target = self.targets[head]
-            return known[target].values(rest, known, counts) if rest else counts.get(target, MOST_ROWS)
+            rows = counts.get(self.targets[head], MOST_ROWS)
+            return min(rows, known[self.targets[head]].values(rest, known, counts)) if rest else rows
         kind = self.fields[head][0]
         return kind.count(",") + 1 if kind.startswith("enum") else MOST_ROWS
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from keyplan.errors import KeyplanError, nearest
+from keyplan.errors import KeyplanError, nearest, quoted
 from keyplan.model.entity import EXPIRES, Column, Computed, Entity, Field, Role
 from keyplan.model.pattern import Path, Pattern
 from keyplan.model.types import Type
@@ -18,6 +18,10 @@ TIMESTAMP = Type("timestamp")
 
 MOST_NAMED = 12
 """So many names are listed where none of them is near."""
+
+
+MOST_ROLES = 16
+"""So many roles a path goes over at most: each may be a row to be read, and every pass of a design walks along them."""
 
 
 class UnknownPathError(KeyplanError):
@@ -96,6 +100,9 @@ class Model:
                 if role.many:
                     raise UnknownPathError(f"'{text}' leads to rows of '{role.entity}'; name one of their fields")
                 raise UnknownPathError(f"'{text}' is a composite reference; name its parts: {', '.join(role.columns)}")
+            if len(roles) == MOST_ROLES:
+                what = f"{quoted(text)} goes over more than {MOST_ROLES} roles"
+                raise UnknownPathError(f"{what}; keep what it leads to closer by, as a field with 'from'")
             roles.append(name)
             here = self.entities[role.entity]
             names = names[1:]

@@ -203,7 +203,7 @@ class EntityCheck:
             self.report.add(
                 node, f"default of '{item.name}', which is {columns[0].type}: {error}{hint or such_as(columns[0].type)}"
             )
-            return
+            value = word.text  # it has one, so that no write is told to lack it
         self.reader.change(draft, item.name, default=value)
 
     def statistics(self, draft: EntityDraft) -> None:
