@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 from keyplan import units
 from keyplan.model.checks import DIGITS, most_bytes
@@ -204,7 +205,7 @@ class FieldReader(Reader):
         kind = name.lower()
         arguments = group.items if group else ()
         if kind not in (*SCALARS, *COLLECTIONS):
-            known = [*self.entities, *SCALARS, *COLLECTIONS]
+            known = chain(self.entities, SCALARS, COLLECTIONS)
             other = OTHER_NAMES.get(kind)
             hint = f"; did you mean '{other}'?" if other else self.report.near(name, known)
             hint = hint or f"; use an entity or one of {', '.join((*SCALARS, *COLLECTIONS))}"

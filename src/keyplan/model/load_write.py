@@ -124,14 +124,17 @@ class WriteReader(SelectReader):
         if entity in self.report.keyless:
             return
         given = {*here.key, *sets}
+        parts: dict[str, list[Column]] = {}
+        for column in here.columns.values():
+            parts.setdefault(column.field, []).append(column)
         for item in here.fields.values():
-            columns = [column for column in here.columns.values() if column.field == item.name]
+            columns = parts.get(item.name, [])
             names = {column.name for column in columns}
             if item.computed is not None or names <= given or any(column.type.kind == "?" for column in columns):
                 continue
             if not names & given and (names <= {*adds} or _is_filled(item, columns)):
                 continue
-            lacking = ", ".join(f"'{column}'" for column in here.columns if column in names - given)
+            lacking = ", ".join(f"'{column.name}'" for column in columns if column.name not in given)
             cure = "set it, give it a default or make it optional"
             if names & given:
                 cure = "set the whole reference"  # a part of it is in the key or is set, so that no default helps

@@ -170,6 +170,12 @@ class _Derivation:
         self.entities = entities
         self.columns: dict[str, dict[str, Column]] = {}
         self.keys: dict[str, tuple[str, ...]] = {}
+        self.pointing: dict[str, list[tuple[Entity, Field]]] = {}
+        """Per target, the references with a role of their own on it."""
+        for entity in entities.values():
+            for item in entity.fields.values():
+                if item.target is not None and item.role is not None:
+                    self.pointing.setdefault(item.target, []).append((entity, item))
 
     def run(self) -> dict[str, Entity]:
         done: dict[str, Entity] = {}
@@ -194,7 +200,7 @@ class _Derivation:
             unique = tuple(dict.fromkeys((*(self.unique_columns(entity)), *entity.unique)))
             done[name] = replace(entity, key=key, columns=columns, unique=unique)
         for name, entity in done.items():
-            done[name] = replace(entity, roles=self.roles_of(entity, done))
+            done[name] = replace(entity, roles=self.roles_of(entity))
         return done
 
     def key_of(self, name: str) -> tuple[str, ...]:
@@ -246,21 +252,19 @@ class _Derivation:
     def computed_column(self, entity: Entity, item: Field, computed: Computed) -> Column:
         kind = COUNT_TYPE
         if computed.column is not None:
-            for child in self.entities.values():
-                for other in child.fields.values():
-                    if other.role == computed.role and other.target == entity.name:
-                        kind = self.type_of(child, computed.column)
+            for child, other in self.pointing.get(entity.name, ()):
+                if other.role == computed.role:
+                    kind = self.type_of(child, computed.column)
         return Column(item.name, kind, item.name, computed.how in ("min", "max"), True, computed)
 
-    def roles_of(self, entity: Entity, done: Mapping[str, Entity]) -> dict[str, Role]:
+    def roles_of(self, entity: Entity) -> dict[str, Role]:
         roles: dict[str, Role] = {}
         for item in entity.fields.values():
             if item.target is not None:
                 columns = tuple(column.name for column in self.columns_of(item))
                 roles[item.name] = Role(item.name, item.target, False, columns, field=item.name)
-        for child in done.values():
-            for item in child.fields.values():
-                if item.target == entity.name and item.role is not None:
-                    columns = tuple(column.name for column in self.columns_of(item))
-                    roles[item.role] = Role(item.role, child.name, True, columns, item.most, item.name)
+        for child, item in self.pointing.get(entity.name, ()):
+            assert item.role is not None
+            columns = tuple(column.name for column in self.columns_of(item))
+            roles[item.role] = Role(item.role, child.name, True, columns, item.most, item.name)
         return roles

@@ -185,7 +185,8 @@ class EntityCheck:
 
     def default(self, draft: EntityDraft, field_draft: Draft, entity: Entity) -> None:
         item, node = field_draft.field, field_draft.node
-        columns = [column for column in entity.columns.values() if column.field == item.name]
+        own = entity.columns.get(item.name)  # all but a reference of several parts
+        columns = [own] if own is not None else [c for c in entity.columns.values() if c.field == item.name]
         if item.computed is not None or not columns or columns[0].type is UNKNOWN or field_draft.default is None:
             return
         if len(columns) > 1 or columns[0].type.is_collection:
