@@ -378,7 +378,7 @@ writes: { log: { create: Event, rate: 1/s }, join: { create: User, rate: 1/s } }
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (["Event", {"n": "x"}], "Event: argument 'n': expected an int, got str"),
+        (["Event", {"n": "x"}], "Event: argument 'n': expected an int, got str; give one such as 42"),
         (["User", {"email": "e0"}], "User …another row has the same 'email'; give another value"),
     ],
 )

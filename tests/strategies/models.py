@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import yaml
@@ -17,8 +18,11 @@ from tests.strategies.writes import transactions, writes
 DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 """A tenth of the time that a program takes to be drawn, where it is written in C."""
 
+MOST_ROWS = 100
 NAMES = ("Ant", "Bee", "Cat", "Dog")
-KEY_TYPES = ("int", "string(4)", "uuid", "ulid", "enum(x 50%, y 50%)", "date", "timestamp", "decimal(2)", "bytes(4)")
+KEY_TYPES = (
+    *("int", "string(4)", "uuid", "ulid", "enum(x 50%, y 30%, z 20%)", "date", "timestamp", "decimal(2)", "bytes(4)"),
+)
 ORDERED_TYPES = (
     *("int", "string(4)", "enum(x 60%, y 30%, z 10%)", "bool", "timestamp", "date", "decimal(2)"),
     *("float", "text(20)", "uuid", "ulid", "bytes(4)"),
@@ -57,8 +61,24 @@ class Sketch:
         target = self.targets.get(self.key[0])
         return target is None or known[target].has_one_part(known)
 
-    def dump(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"count": 100}
+    def values(self, part: str, known: Mapping[str, Sketch], counts: Mapping[str, int]) -> int:
+        """How many values a field, or a part of a reference's key, has among the rows."""
+        head, _, rest = part.partition(".")
+        if head in self.targets:
+            rows = counts.get(self.targets[head], MOST_ROWS)
+            return min(rows, known[self.targets[head]].values(rest, known, counts)) if rest else rows
+        kind = self.fields[head][0]
+        return kind.count(",") + 1 if kind.startswith("enum") else MOST_ROWS
+
+    def room(self, known: Mapping[str, Sketch], counts: Mapping[str, int]) -> int:
+        """How many rows there can be, at most 100: the key and each unique set have as many values."""
+        sets = [self.key, *self.unique, *([name] for name, parts in self.fields.items() if "unique" in parts)]
+        rooms = [prod(self.values(part, known, counts) for part in parts) for parts in sets]
+        rooms += [counts[self.targets[name]] for name, parts in self.fields.items() if "max 1" in parts]
+        return min(MOST_ROWS, *rooms)
+
+    def dump(self, count: int) -> dict[str, Any]:
+        found: dict[str, Any] = {"count": count}
         if len(self.key) == 1 and "." not in self.key[0]:
             self.fields[self.key[0]].append("key")
         else:
@@ -97,7 +117,11 @@ def entities(draw: st.DrawFn, most: int, passing: bool = False) -> dict[str, Any
         _close_circle(draw, sketches)
     for sketch in sketches:
         _add_computed(draw, sketch, sketches)
-    return {sketch.name: sketch.dump() for sketch in sketches}
+    known = {sketch.name: sketch for sketch in sketches}
+    counts: dict[str, int] = {}
+    for sketch in sketches:
+        counts[sketch.name] = sketch.room(known, counts)
+    return {sketch.name: sketch.dump(counts[sketch.name]) for sketch in sketches}
 
 
 def _entity(draw: st.DrawFn, name: str, earlier: list[Sketch]) -> Sketch:

@@ -86,6 +86,12 @@ class EntityReader(FieldReader):
                 self.report.add(fields, f"entity '{name}' has no fields; add them under 'fields'")
         key_node = entries.get("key", node)
         count = self.amount(entries.get("count"), "count", units.parse_count)
+        if count is not None and count < 1:
+            self.report.add(
+                entries["count"],
+                f"count: '{name}' has at least 1 row at steady state; write 1 or more, or leave it out",
+            )
+            count = None
         skew, top = self.skew_or_top(entries)
         entity = Entity(
             name,
@@ -206,10 +212,11 @@ class EntityReader(FieldReader):
                 taken[at] = f"the role of '{name}.{item.name}'"
 
     def change(self, draft: EntityDraft, field_name: str, **changes: object) -> None:
-        """Replaces parts of a field."""
+        """Replaces parts of a field, in place: copying all fields for each would take long where there are many."""
         field_draft = draft.drafts[field_name]
         field_draft.field = replace(field_draft.field, **changes)  # type: ignore[arg-type]
-        draft.entity = replace(draft.entity, fields={n: d.field for n, d in draft.drafts.items()})
+        assert isinstance(draft.entity.fields, dict)
+        draft.entity.fields[field_name] = field_draft.field
 
     def check_keys(self, drafts: dict[str, EntityDraft]) -> None:
         """Every key part exists and can be one, and no key contains itself through references."""

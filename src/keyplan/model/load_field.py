@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 from keyplan import units
 from keyplan.model.checks import DIGITS, most_bytes
@@ -204,7 +205,7 @@ class FieldReader(Reader):
         kind = name.lower()
         arguments = group.items if group else ()
         if kind not in (*SCALARS, *COLLECTIONS):
-            known = [*self.entities, *SCALARS, *COLLECTIONS]
+            known = chain(self.entities, SCALARS, COLLECTIONS)
             other = OTHER_NAMES.get(kind)
             hint = f"; did you mean '{other}'?" if other else self.report.near(name, known)
             hint = hint or f"; use an entity or one of {', '.join((*SCALARS, *COLLECTIONS))}"
@@ -226,17 +227,29 @@ class FieldReader(Reader):
 
     def sized(self, kind: str, arguments: tuple[Words, ...], node: Node) -> Type:
         size, most = 0.0, None
+        sizes: list[str] = []
+        bounds: list[str] = []
         for words in arguments:
             texts = self.plain(words, node)
             if len(texts) == 1 or (len(texts) == 2 and not texts[1][:1].isdigit()):
                 size = self.parsed(node, f"size of {kind}", units.parse_bytes, " ".join(texts)) or 0.0
+                sizes.append(" ".join(texts))
             elif len(texts) == 2 and texts[0].lower() == "max":
                 most = self.most_bytes(texts[1], node)
+                bounds.append(texts[1])
             elif texts:
                 self.report.add(
                     node, f"'{shown(' '.join(texts))}' is not a size; write {kind}(32) or {kind}(32, max 200)"
                 )
+        if len(sizes) > 1:
+            self.report.add(node, f"a {kind} has one size, and here are {shown(' and '.join(sizes))}; keep one")
+        self.said_once("max", bounds, node)
         return Type(kind, size=size, most=most)
+
+    def said_once(self, what: str, texts: list[str], node: Node) -> None:
+        """Of two figures for one thing, none can be taken for the right one."""
+        if len(texts) > 1:
+            self.report.add(node, f"'{what}' stands here twice, as {shown(' and '.join(texts))}; keep one")
 
     def most_bytes(self, text: str, node: Node) -> int | None:
         found = self.parsed(node, "max", units.parse_bytes, text)
@@ -317,8 +330,11 @@ class FieldReader(Reader):
             if len(first) > (2 if group else 1):
                 self.report.add(node, f"put a comma after the type of the {kind}'s elements")
             of = self.type(first[0].text, group, node)
+        said: dict[str, list[str]] = {"avg": [], "max": []}
         for words in arguments[1:]:
             texts = self.plain(words, node)
+            if len(texts) == 2 and texts[0].lower() in said:
+                said[texts[0].lower()].append(texts[1])
             if len(texts) == 2 and texts[0].lower() == "avg":
                 size = self.parsed(node, "avg", units.parse_count, texts[1]) or 0.0
             elif len(texts) == 2 and texts[0].lower() == "max":
@@ -327,6 +343,8 @@ class FieldReader(Reader):
                 self.report.add(
                     node, f"'{shown(' '.join(texts))}' means nothing in a {kind}; write {kind}(T, avg 3, max 50)"
                 )
+        for what, found in said.items():
+            self.said_once(what, found, node)
         if most is not None and size > most:
             self.report.add(
                 node, f"the average of {units.format_count(size)} elements is above the max of {most}; correct one"
@@ -394,6 +412,8 @@ class FieldReader(Reader):
             return {"role": text.text} if self.name(text, "a role") else {}
         if item.target is not None:
             return {"most": self.whole(text, "max")}
+        if item.type is not None and item.type.most is not None:
+            self.said_once("max", [str(item.type.most), text.text], node)
         if item.type is not None and item.type.kind in SIZED:
             return {"type": replace(item.type, most=self.most_bytes(text.text, node))}
         if item.type is not None and item.type.is_collection:

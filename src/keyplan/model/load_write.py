@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from keyplan import units
-from keyplan.model.entity import Column
+from keyplan.model.entity import Column, Field
 from keyplan.model.load_select import SelectReader
 from keyplan.model.pattern import Condition, Literal, Now, Operand, Param, Path
 from keyplan.model.reading import CALL_ARGUMENTS
@@ -63,6 +63,7 @@ class WriteReader(SelectReader):
         if kind == "change" and "where" not in entries:
             where = self.key_conditions(entity, params, node)
         by_key = self.target(name, kind, entity, where, entries, node)
+        before = len(self.report.problems)
         sets = self.changes(entity, "set", entries.get("set"), params) if "set" not in NOT_FOR[kind] else {}
         adds = self.changes(entity, "add", entries.get("add"), params) if "add" not in NOT_FOR[kind] else {}
         for column in adds:
@@ -73,6 +74,8 @@ class WriteReader(SelectReader):
         condition = self.conditions(entity, entries.get("if"), params, "if") if "if" not in NOT_FOR[kind] else ()
         if kind in ("create", "upsert"):
             self.check_arguments(name, entity, node)
+        if kind == "change" and len(self.report.problems) == before:  # else it may be what could not be read
+            self.check_filled(name, entity, sets, adds, node)
         return Write(
             name=name,
             kind=kind,
@@ -112,6 +115,32 @@ class WriteReader(SelectReader):
                     node,
                     f"'{name}' would have two arguments named '{field_name}', which every call has; rename the field",
                 )
+
+    def check_filled(
+        self, name: str, entity: str, sets: Mapping[str, Operand], adds: Mapping[str, Operand], node: Node
+    ) -> None:
+        """An upsert with set or add makes rows of what it says and of defaults: it has to have all they need."""
+        here = self.model.entities[entity]
+        if entity in self.report.keyless:
+            return
+        given = {*here.key, *sets}
+        parts: dict[str, list[Column]] = {}
+        for column in here.columns.values():
+            parts.setdefault(column.field, []).append(column)
+        for item in here.fields.values():
+            columns = parts.get(item.name, [])
+            names = {column.name for column in columns}
+            if item.computed is not None or names <= given or any(column.type.kind == "?" for column in columns):
+                continue
+            if not names & given and (names <= {*adds} or _is_filled(item, columns)):
+                continue
+            lacking = ", ".join(f"'{column.name}'" for column in columns if column.name not in given)
+            cure = "set it, give it a default or make it optional"
+            if names & given:
+                cure = "set the whole reference"  # a part of it is in the key or is set, so that no default helps
+            elif item.immutable:
+                cure = "give it a default or make it optional"
+            self.report.add(node, f"'{name}' creates rows that are missing, and nothing says their {lacking}; {cure}")
 
     def target(
         self,
@@ -368,6 +397,12 @@ class WriteReader(SelectReader):
             self.report.add(node, f"'{shown(text)}' is not a write; write it as take_stock x3 max 15")
             return []
         return [word.text for word in items[0] if isinstance(word, Name)]
+
+
+def _is_filled(item: Field, columns: Sequence[Column]) -> bool:
+    """Whether a row that is created without a field has something for it: a default, the present, a copy, nothing."""
+    has_value = item.default is not None or item.now or item.source is not None
+    return has_value or all(column.optional or column.type.is_collection for column in columns)
 
 
 def _article(kind: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from keyplan.errors import KeyplanError, nearest
+from keyplan.errors import KeyplanError, nearest, quoted
 from keyplan.model.entity import EXPIRES, Column, Computed, Entity, Field, Role
 from keyplan.model.pattern import Path, Pattern
 from keyplan.model.types import Type
@@ -18,6 +18,10 @@ TIMESTAMP = Type("timestamp")
 
 MOST_NAMED = 12
 """So many names are listed where none of them is near."""
+
+
+MOST_ROLES = 16
+"""So many roles a path goes over at most: each may be a row to be read, and every pass of a design walks along them."""
 
 
 class UnknownPathError(KeyplanError):
@@ -96,6 +100,9 @@ class Model:
                 if role.many:
                     raise UnknownPathError(f"'{text}' leads to rows of '{role.entity}'; name one of their fields")
                 raise UnknownPathError(f"'{text}' is a composite reference; name its parts: {', '.join(role.columns)}")
+            if len(roles) == MOST_ROLES:
+                what = f"{quoted(text)} goes over more than {MOST_ROLES} roles"
+                raise UnknownPathError(f"{what}; keep what it leads to closer by, as a field with 'from'")
             roles.append(name)
             here = self.entities[role.entity]
             names = names[1:]
@@ -163,6 +170,12 @@ class _Derivation:
         self.entities = entities
         self.columns: dict[str, dict[str, Column]] = {}
         self.keys: dict[str, tuple[str, ...]] = {}
+        self.pointing: dict[str, list[tuple[Entity, Field]]] = {}
+        """Per target, the references with a role of their own on it."""
+        for entity in entities.values():
+            for item in entity.fields.values():
+                if item.target is not None and item.role is not None:
+                    self.pointing.setdefault(item.target, []).append((entity, item))
 
     def run(self) -> dict[str, Entity]:
         done: dict[str, Entity] = {}
@@ -187,7 +200,7 @@ class _Derivation:
             unique = tuple(dict.fromkeys((*(self.unique_columns(entity)), *entity.unique)))
             done[name] = replace(entity, key=key, columns=columns, unique=unique)
         for name, entity in done.items():
-            done[name] = replace(entity, roles=self.roles_of(entity, done))
+            done[name] = replace(entity, roles=self.roles_of(entity))
         return done
 
     def key_of(self, name: str) -> tuple[str, ...]:
@@ -239,21 +252,19 @@ class _Derivation:
     def computed_column(self, entity: Entity, item: Field, computed: Computed) -> Column:
         kind = COUNT_TYPE
         if computed.column is not None:
-            for child in self.entities.values():
-                for other in child.fields.values():
-                    if other.role == computed.role and other.target == entity.name:
-                        kind = self.type_of(child, computed.column)
+            for child, other in self.pointing.get(entity.name, ()):
+                if other.role == computed.role:
+                    kind = self.type_of(child, computed.column)
         return Column(item.name, kind, item.name, computed.how in ("min", "max"), True, computed)
 
-    def roles_of(self, entity: Entity, done: Mapping[str, Entity]) -> dict[str, Role]:
+    def roles_of(self, entity: Entity) -> dict[str, Role]:
         roles: dict[str, Role] = {}
         for item in entity.fields.values():
             if item.target is not None:
                 columns = tuple(column.name for column in self.columns_of(item))
                 roles[item.name] = Role(item.name, item.target, False, columns, field=item.name)
-        for child in done.values():
-            for item in child.fields.values():
-                if item.target == entity.name and item.role is not None:
-                    columns = tuple(column.name for column in self.columns_of(item))
-                    roles[item.role] = Role(item.role, child.name, True, columns, item.most, item.name)
+        for child, item in self.pointing.get(entity.name, ()):
+            assert item.role is not None
+            columns = tuple(column.name for column in self.columns_of(item))
+            roles[item.role] = Role(item.role, child.name, True, columns, item.most, item.name)
         return roles

@@ -198,6 +198,10 @@ class Scope(Reader):
             return None
         for value in test.values:
             if isinstance(value, Param) and alone:
+                if value.size is not None and value.size > MOST_LISTED:
+                    what = f"':{value.name}[{value.size:.0f}]' is too long a list"
+                    self.report.add(node, f"{what}; 'in' takes at most {MOST_LISTED}, so ask in parts")
+                    return None
                 params.add(node, value.name, Type("list", size=value.size or 0.0, of=type), cut=cut is not None)
                 operands.append(value)
                 continue

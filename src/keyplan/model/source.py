@@ -20,7 +20,9 @@ MOST_BYTES = 5_000_000
 MOST_DEPTH = 50
 MOST_NAMED = 12
 MOST_HINTS = 100
-"""Looking for the nearest name is slow; a file with more unknown names than this is not a model."""
+MOST_COMPARED = 100_000
+"""Looking for the nearest name is slow; a file with more unknown names than this is not a model, and no more names than
+that are compared for all of them."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class Report:
         self.by_path = by_path
         self.problems: dict[Problem, None] = {}
         self.hints = 0
+        self.compared = 0
         self.is_spoiled = False
         """Part of the text is missing (an alias, a key that is no text), so what follows from it would mislead."""
         self.keyless: set[str] = set()
@@ -84,10 +87,22 @@ class Report:
     def near(self, name: str, known: Any) -> str:
         """The hint with the nearest known name, as long as there are few to give."""
         self.hints += 1
-        return nearest(name, list(known)) if self.hints <= MOST_HINTS else ""
+        if not self.is_hinting:
+            return ""
+        names = list(known)
+        self.compared += len(names)
+        return nearest(name, names)
+
+    @property
+    def is_hinting(self) -> bool:
+        """Whether there have been few hints so far."""
+        return self.hints <= MOST_HINTS and self.compared < MOST_COMPARED
 
     def among(self, name: str, known: Any) -> str:
         """The nearest known name, or all of them, of many the first."""
+        if not self.is_hinting:
+            self.hints += 1
+            return ""
         known = set(known)
         hint = self.near(name, sorted(known))
         if hint or not known or self.hints > MOST_HINTS:

@@ -10,6 +10,7 @@ from keyplan.model.entity import Column, Entity, Field
 from keyplan.model.load_entity import EntityDraft, EntityReader
 from keyplan.model.load_field import UNKNOWN, Draft
 from keyplan.model.model import Model, UnknownPathError
+from keyplan.model.room import Room
 from keyplan.model.source import Report
 from keyplan.model.syntax import Group, shown
 from keyplan.model.types import Type, article, such_as
@@ -25,6 +26,7 @@ class EntityCheck:
         self.drafts = drafts
         self.reader = reader
         self.report: Report = reader.report
+        self.room = Room(drafts)
 
     def run(self) -> dict[str, Entity]:
         """The entities with their columns and roles; what was wrong in them is in the report."""
@@ -183,7 +185,8 @@ class EntityCheck:
 
     def default(self, draft: EntityDraft, field_draft: Draft, entity: Entity) -> None:
         item, node = field_draft.field, field_draft.node
-        columns = [column for column in entity.columns.values() if column.field == item.name]
+        own = entity.columns.get(item.name)  # all but a reference of several parts
+        columns = [own] if own is not None else [c for c in entity.columns.values() if c.field == item.name]
         if item.computed is not None or not columns or columns[0].type is UNKNOWN or field_draft.default is None:
             return
         if len(columns) > 1 or columns[0].type.is_collection:
@@ -200,7 +203,7 @@ class EntityCheck:
                 hint = self.report.near(word.text, [name for name, _ in columns[0].type.values])
             hint = hint or such_as(columns[0].type, error)
             self.report.add(node, f"default of '{item.name}', which is {columns[0].type}: {error}{hint}")
-            return
+            value = word.text  # it has one, so that no write is told to lack it
         self.reader.change(draft, item.name, default=value)
 
     def statistics(self, draft: EntityDraft) -> None:
@@ -213,6 +216,9 @@ class EntityCheck:
         if entity.top is not None and entity.count and entity.top * entity.count < 1 - 1e-9 and draft.counted:
             rows, top = units.format_count(entity.count), units.format_share(entity.top)
             self.report.add(draft.node, f"the hottest of {rows} rows has more than {top}; raise top")
+        if entity.name not in self.report.keyless:
+            for node, message in self.room.problems(draft):
+                self.report.add(node, message)
 
     def impossible(self, draft: EntityDraft, item: Field) -> list[str]:
         found: list[str] = []

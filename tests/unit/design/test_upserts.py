@@ -46,7 +46,6 @@ def test_the_engine_adds_by_itself(engine: str, fields: str, write: str) -> None
         ("n: float", ""),  # worked out here, so that all engines add alike
         ("n: int, default 5, optional 50%", ""),  # a row that is there may lack it
         ("n: int\n    kind: string(4), default 'a', optional 50%", ""),
-        ("n: int\n    name: string(4)", ""),  # no row can be made
         ("n: int\n    slug: string(4), default 'a', unique", ""),
     ],
 )

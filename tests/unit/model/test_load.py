@@ -447,9 +447,9 @@ def test_a_listed_composite_reference_is_one_argument() -> None:
 
 def test_kinds_of_writes() -> None:
     assert write(upsert="User").kind == "upsert"
-    change = write(upsert="User", add=["age"], where="id = :id")
+    change = write(upsert="Room", add=["size"], where="code = :code")
     assert (change.kind, change.by_key) == ("change", True)
-    assert write(upsert="User", add=["age"]).where == (Condition(Path((), "id"), "=", (Param("id"),)),)
+    assert write(upsert="Room", add=["size"]).where == (Condition(Path((), "code"), "=", (Param("code"),)),)
     wide = write(delete="User", where="name = :n", rows=3)
     assert (wide.by_key, wide.rows) == (False, 3)
     assert write(delete="User", where="id = :id and on = true").by_key
@@ -538,3 +538,21 @@ def test_of_many_names_the_first_are_told() -> None:
     said = r"'User' has no 'zzz'; there are field0, field1, .*, … \(21 in all\)$"
     with pytest.raises(ModelError, match=said):
         parse_model({"keyplan": 1, "name": "x", "entities": entities, "patterns": patterns})
+
+
+@pytest.mark.parametrize("hops", [17, 1000, 5000])
+def test_a_path_goes_over_sixteen_roles_at_most(hops: int) -> None:
+    text = """
+keyplan: 1
+entities:
+  A: { count: 10, fields: { id: "uuid, key", b: "A, optional", n: int, c: "int, optional, from %s.n" } }
+patterns:
+  far: { find: A, where: "%s.n = 1", order: %s.n, rate: 1/s }
+"""
+    assert parse_model(text % (("b" + ".b" * 15,) * 3)).patterns["far"].where[0].path.roles == ("b",) * 16
+    with pytest.raises(ModelError) as caught:
+        parse_model(text % (("b" + ".b" * (hops - 1),) * 3))
+    assert [problem.line for problem in caught.value.problems] == [4, 6]
+    assert all(
+        "goes over more than 16 roles; keep what it leads to closer by" in one.message for one in caught.value.problems
+    )

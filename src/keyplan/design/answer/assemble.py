@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 
 from keyplan.design.answer.describe import plan_steps, write_steps
 from keyplan.design.answer.figures import add_units, call_figures, one_after_other
@@ -23,10 +24,10 @@ from keyplan.design.findings.slow import slow_patterns, slow_writes
 from keyplan.design.needs.computed import computed_of, kept_by
 from keyplan.design.needs.need import Need, dangling, dependents, in_order, rows_of_group
 from keyplan.design.needs.subsets import refill_need
-from keyplan.design.options.goals import Goal
-from keyplan.design.problem.beside import heated
+from keyplan.design.options.goals import Goal, Option
+from keyplan.design.problem.beside import entries_of_rows, heated
 from keyplan.design.problem.build import Built
-from keyplan.design.problem.definition import INFEASIBLE, Evaluation, Problem, Root, carried, evaluate
+from keyplan.design.problem.definition import Evaluation, Problem, Root, best_options, carried, evaluate
 from keyplan.design.problem.heat import heat_of_views, warnings
 from keyplan.design.program.solve import Solution
 from keyplan.design.statistics.weakly import weakly
@@ -136,23 +137,28 @@ class Assembly:
     def _evaluated(self, problem: Problem) -> Evaluation:
         """What is chosen, priced, with options as they are where entries are larger beside others."""
         found = evaluate(problem, set(self.solution.chosen))
-        found.choice = {number: self.grown.option(problem.costs, option) for number, option in found.choice.items()}
+        found.choice = self._as_grown(found.choice)
         return found
+
+    def _as_grown(self, choice: Mapping[int, Option]) -> dict[int, Option]:
+        costs = self.built.problem.costs
+        return {number: self.grown.option(costs, option) for number, option in choice.items()}
 
     # views
 
     def _homes(self) -> dict[str, tuple[str, tuple[str, ...]]]:
         """Each entity's home: under its own key where there is a choice, the one that holds most otherwise."""
+        able: dict[str, list[tuple[bool, str, tuple[str, ...]]]] = {entity: [] for entity in self.model.entities}
+        for name, view in self.chosen.items():
+            if is_home(self.model, self.engine.kinds, view):
+                key = set(self.model.entities[view.entity].key)
+                able[view.entity].append(({part.path for part in view.parts} != key, name, ()))
+            inside = set(homes_inside(self.model, view)) if view.embeds else ()
+            for embed in view.embeds:
+                if embed.entity in inside:
+                    able[embed.entity].append((True, name, (embed.role,)))
         homes: dict[str, tuple[str, tuple[str, ...]]] = {}
-        for entity in self.model.entities:
-            found: list[tuple[bool, str, tuple[str, ...]]] = []
-            key = set(self.model.entities[entity].key)
-            for name, view in self.chosen.items():
-                if view.entity == entity and is_home(self.model, self.engine.kinds, view):
-                    found.append(({part.path for part in view.parts} != key, name, ()))
-                for embed in view.embeds:
-                    if embed.entity == entity and entity in homes_inside(self.model, view):
-                        found.append((True, name, (embed.role,)))
+        for entity, found in able.items():
             _, name, at = min(found, key=lambda home: (home[0], int(home[1][1:])))
             homes[entity] = (name, at)
         return homes
@@ -194,39 +200,10 @@ class Assembly:
         """The view with all that its entries hold."""
         return view if view.name in self.bases or view.measures else self._carrying(view)
 
-    def _keeping(self, view: View, other: View) -> View:
-        """The view with what is computed of its rows, or of those inside it, and copied by another one."""
-        for entity, columns in kept_by(self.model, other).items():
-            base, roles = self.homes[entity]
-            if base != view.name or not columns:
-                continue
-            if not roles:
-                view = replace(view, holds=tuple(dict.fromkeys((*view.holds, *columns))))
-                continue
-            embeds = tuple(
-                replace(embed, holds=tuple(dict.fromkeys((*embed.holds, *columns))))
-                if embed.role == roles[0]
-                else embed
-                for embed in view.embeds
-            )
-            view = replace(view, embeds=embeds)
-        return view
-
     def _carrying(self, view: View) -> View:
-        """The view with the copies that engine-kept views over it hold or have in their keys, and those that its rows
-        are counted under."""
-        for name, other in self.chosen.items():
-            base, roles = self.bases.get(name, self.homes[other.entity])
-            wanted: tuple[str, ...] = tuple(str(path) for path in marks_of(self.model, other))
-            wanted += tuple(computed_of(self.model, other))
-            view = self._keeping(view, other)
-            if name in self.bases and self.built.problem.costs.carries:
-                held = (*other.holds, *(part.path for part in other.parts if part.path))
-                if self.engine.kinds[other.kind].inside:  # what is behind a reference is the owner's, which holds it
-                    held = tuple(text for text in held if not path_of(text, self.model, other.entity).roles)
-                wanted += held
-            if base != view.name or not wanted:
-                continue
+        """The view with the copies that engine-kept views over it hold or have in their keys, those that its rows are
+        counted under, and what is computed of its rows, or of those inside it, and copied by another one."""
+        for roles, wanted in self._carried.get(view.name, ()):
             if not roles:
                 view = replace(view, holds=tuple(dict.fromkeys((*view.holds, *wanted))))
                 continue
@@ -237,6 +214,32 @@ class Assembly:
             view = replace(view, embeds=embeds)
         return view
 
+    @cached_property
+    def _carried(self) -> dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]]:
+        """What other views want of each view, in their order: in its entries, or in those inside it along some roles.
+        Worked out once for all, since every view may want something of any."""
+        found: dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
+        for name, other in self.chosen.items():
+            for entity, columns in kept_by(self.model, other).items():
+                if columns:
+                    base, roles = self.homes[entity]
+                    found.setdefault(base, []).append((roles, tuple(columns)))
+            wanted: tuple[str, ...] = tuple(str(path) for path in marks_of(self.model, other))
+            wanted += tuple(computed_of(self.model, other))
+            if name in self.bases and self.built.problem.costs.carries:
+                held = (*other.holds, *(part.path for part in other.parts if part.path))
+                if self.engine.kinds[other.kind].inside:  # what is behind a reference is the owner's, which holds it
+                    held = tuple(text for text in held if not path_of(text, self.model, other.entity).roles)
+                wanted += held
+            if wanted:
+                base, roles = self.bases.get(name, self.homes[other.entity])
+                found.setdefault(base, []).append((roles, wanted))
+        return found
+
+    @cached_property
+    def _entries(self) -> Mapping[str, int]:
+        return entries_of_rows(self.built.problem, self.chosen, self.engine.kinds)
+
     def _shares(self) -> dict[str, Share]:
         """What calls take of the hottest place of each view, by its name."""
         problem, kinds = self.built.problem, self.engine.kinds
@@ -244,7 +247,7 @@ class Assembly:
         return {
             self.names[name]: Share(
                 sum(heat for heat, _ in reads.get(name, ())),
-                problem.costs.written(view, heated(name, problem, self.chosen, kinds)),
+                problem.costs.written(view, heated(name, problem, self._entries, kinds)),
             )
             for name, view in self.chosen.items()
         }
@@ -292,25 +295,23 @@ class Assembly:
 
     def _lookup(self, goal: Goal) -> Node:
         """The best plan of one more goal under the choice that is made."""
-        problem = replace(self.built.problem, roots=[Root("lookup", "old", goal, 0.0)], required=[], rates={})
-        found = self._evaluated(problem)
-        if found.cost == INFEASIBLE or goal.number not in found.choice:
-            return self._scan(goal.need)
-        self.evaluation.choice.update(found.choice)
-        return self.nodes.node(goal)
+        return self.nodes.node(goal) if self._is_reached(goal) else self._scan(goal.need)
+
+    def _is_reached(self, goal: Goal) -> bool:
+        """Whether there is a way to one more goal under the choice that is made; then the best is chosen, too."""
+        problem = replace(self.built.problem, roots=[Root("lookup", "old", goal, 0.0)])
+        found = best_options(problem, self.solution.chosen, self.grown)
+        if goal.number not in found:
+            return False
+        self.evaluation.choice.update(self._as_grown(found))
+        return True
 
     def _looked_up(self, need: Need, times: float) -> Figures:
         """What it takes to answer a need for so many keys at once."""
         known = (need, times)
         if known not in self._known:
             goal = self.built.options.root(need, None, times=times)
-            problem = replace(self.built.problem, roots=[Root("lookup", "old", goal, 0.0)], required=[], rates={})
-            found = self._evaluated(problem)
-            if found.cost == INFEASIBLE or goal.number not in found.choice:
-                self._known[known] = self._scanned(need)
-            else:
-                self.evaluation.choice.update(found.choice)
-                self._known[known] = self._call(goal)
+            self._known[known] = self._call(goal) if self._is_reached(goal) else self._scanned(need)
         return self._known[known]
 
     def _scanned(self, need: Need) -> Figures:
@@ -486,7 +487,7 @@ class Assembly:
         problem = self.built.problem
         for name, view in self.chosen.items():
             shown = replace(view, name=self.names[name])
-            for text in problem.costs.warnings(shown, heated(name, problem, self.chosen, self.engine.kinds)):
+            for text in problem.costs.warnings(shown, heated(name, problem, self._entries, self.engine.kinds)):
                 message, _, fix = text.rpartition("; ")
                 finding = Finding("warning", f"entities.{view.entity}", message, fix)
                 found += [finding] if finding not in found else []

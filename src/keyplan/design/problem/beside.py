@@ -6,6 +6,7 @@ it is, which is possible only where nothing else is kept of its rows. Both stand
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from keyplan.design.candidates.forms import Forms, written_together
@@ -21,11 +22,16 @@ def is_written_with_rows(kinds: Mapping[str, Kind], view: View) -> bool:
     return not kinds[view.kind].kept_by_engine
 
 
-def heated(name: str, problem: Problem, chosen: Iterable[str], kinds: Mapping[str, Kind]) -> ViewFacts:
+def entries_of_rows(problem: Problem, chosen: Iterable[str], kinds: Mapping[str, Kind]) -> Counter[str]:
+    """Per entity, how many of the views have such entries."""
+    views = (problem.views[name] for name in chosen)
+    return Counter(view.entity for view in views if is_written_with_rows(kinds, view))
+
+
+def heated(name: str, problem: Problem, entries: Mapping[str, int], kinds: Mapping[str, Kind]) -> ViewFacts:
     """The facts of a view; where its rows have another entry that we keep, all writes come together."""
     view, facts = problem.views[name], problem.facts[name]
-    others = (problem.views[label] for label in chosen if label != name)
-    beside = any(other.entity == view.entity and is_written_with_rows(kinds, other) for other in others)
+    beside = entries.get(view.entity, 0) > is_written_with_rows(kinds, view)
     return written_together(facts) if beside else facts
 
 

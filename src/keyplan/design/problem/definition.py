@@ -314,6 +314,14 @@ def evaluate(problem: Problem, chosen: set[str], known: Mapping[int, float] = Ma
     return Evaluation(total, choice, best, reads, unserved)
 
 
+def best_options(problem: Problem, chosen: Set[str], grown: Grown) -> dict[int, Option]:
+    """The options that the roots take under a choice of views, without a price for all that is chosen; none where
+    they cannot be arranged."""
+    choice: dict[int, Option] = {}
+    _, _, is_arranged = _read(problem, chosen, grown, {}, choice)
+    return choice if is_arranged else {}
+
+
 def _read(
     problem: Problem, chosen: Set[str], grown: Grown, best: dict[int, float], choice: dict[int, Option]
 ) -> tuple[list[tuple[str, float]], list[str], bool]:

@@ -94,7 +94,10 @@ def _trim(problem: Problem, chosen: set[str]) -> set[str]:
     """Drops what the solver's tolerances left in without use."""
     current = evaluate(problem, chosen)
     users = goals_by_view(problem, current)
+    alone = _alone(problem, chosen)
     for name in sorted(chosen, key=lambda name: int(name[1:]), reverse=True):
+        if name in alone:
+            continue  # without it, the choice is none
         fewer = chosen - {name}
         concerned = users.get(name, set())
         known = {number: price for number, price in current.best.items() if number not in concerned}
@@ -102,7 +105,14 @@ def _trim(problem: Problem, chosen: set[str]) -> set[str]:
         if evaluate(problem, fewer, known).cost <= current.cost:
             chosen, current = fewer, evaluate(problem, fewer)
             users = goals_by_view(problem, current)
+            alone = _alone(problem, chosen)
     return chosen
+
+
+def _alone(problem: Problem, chosen: set[str]) -> set[str]:
+    """The chosen views that are the only ones for something that has to be."""
+    able = (chosen.intersection(names) for _, names in problem.required)
+    return {name for names in able if len(names) == 1 for name in names}
 
 
 def _scale(problem: Problem, linear: Linear) -> float:
