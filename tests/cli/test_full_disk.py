@@ -22,7 +22,8 @@ def limit_files() -> None:
 
 def written(*arguments: str) -> str:
     """What a command says that cannot write more than some bytes."""
-    command = [sys.executable, "-m", "keyplan", *arguments]
+    # Nor may it leave its own modules compiled in part.
+    command = [sys.executable, "-B", "-m", "keyplan", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit_files)
     assert done.returncode == 2, done.stderr
     (line,) = done.stderr.splitlines()

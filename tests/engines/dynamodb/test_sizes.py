@@ -9,6 +9,7 @@ import pytest
 
 from keyplan.data import Dataset
 from keyplan.design.candidates.facts import Facts
+from keyplan.design.needs.computed import computed_behind
 from keyplan.design.statistics.derived import Statistics
 from keyplan.engines import get_engine
 from keyplan.engines.dynamodb import sample
@@ -39,7 +40,10 @@ def told_and_stored(of: str) -> Iterator[tuple[str, float, float, int]]:
         place = places.places[name, ()]
         if place.index is None:
             # Children are told with their parents, as many as these have.
-            items = samples[name, ()]
+            # Nearly all have what is computed behind their references, of too few rows here.
+            behind = computed_behind(model, view).items()
+            copies = {f"{role}.{column}" for (role, _), columns in behind for column in columns}
+            items = [item for item in samples[name, ()] if view.where or copies <= item.keys()]
             stored = mean(map(item_bytes, items)) if items else 0.0
             for chain, embed in facts.of(view).embeds.items():
                 children = samples[name, (chain,)]
