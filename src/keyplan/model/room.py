@@ -24,8 +24,9 @@ class Room:
         entity, fields = draft.entity, draft.entity.fields
         rows = units.format_count(entity.count)
         if _is_short(most := self.of_key(entity.name), entity.count):
-            marked = draft.key_node is draft.node and len(entity.key_fields) == 1
-            node = draft.drafts[entity.key_fields[0]].node if marked else draft.key_node
+            heads = list({_head(part): None for part in entity.key_fields})
+            is_marked = draft.key_node is draft.node and len(heads) == 1
+            node = draft.drafts[heads[0]].node if is_marked else draft.key_node
             what = f"the key of '{entity.name}' can take {_values(most)}, but there are {rows} rows"
             yield node, f"{what}; {_cure(draft, entity.key_fields, 'add a part to the key')}"
         for item in fields.values():
