@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import cycle
 from math import ceil
+from pprint import pformat
 from typing import Any
 
 import pytest
@@ -265,4 +266,5 @@ def unordered_difference(one: Any, other: Any) -> str | None:
         if one.cursor is not None:
             return None
         one, other = one.rows, other.rows
-    return first_difference(sorted(one, key=repr), sorted(other, key=repr))
+    # As text in which equal sets are equal.
+    return first_difference(sorted(one, key=pformat), sorted(other, key=pformat))

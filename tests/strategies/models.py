@@ -20,9 +20,7 @@ DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 MOST_ROWS = 100
 NAMES = ("Ant", "Bee", "Cat", "Dog")
-KEY_TYPES = (
-    *("int", "string(4)", "uuid", "ulid", "enum(x 50%, y 30%, z 20%)", "date", "timestamp", "decimal(2)", "bytes(4)"),
-)
+KEY_TYPES = ("int", "string(4)", "uuid", "ulid", "enum(x 50%, y 50%)", "date", "timestamp", "decimal(2)", "bytes(4)")
 ORDERED_TYPES = (
     *("int", "string(4)", "enum(x 60%, y 30%, z 10%)", "bool", "timestamp", "date", "decimal(2)"),
     *("float", "text(20)", "uuid", "ulid", "bytes(4)"),

@@ -254,7 +254,6 @@ def operations(
     paged = {pattern.name for pattern in model.patterns.values() if pattern.kind == "find" and pattern.page is not None}
     reads, changes = list(model.patterns), [*model.writes, *model.transactions]
     changes += [name for name in changes if name not in model.writes or model.writes[name].kind != "create"]
-    changes += [name for name in model.writes if not model.writes[name].by_key] * 2
     kinds = ["read", "write", "read", "write", "write", "read", "write", "advance"]
     kinds += ["advance"] if any(entity.ttl is not None for entity in model.entities.values()) else []
     found: list[Operation] = []

@@ -54,7 +54,7 @@ def _write(draw: st.DrawFn, model: Model, entity: Entity, kind: str) -> dict[str
     stored = [reach for reach in reaches(model, entity.name) if reach.column.computed is None]
     if kind == "delete rows":
         where = _which(draw, model, entity, names)
-        found = {"delete": entity.name, "where": " and ".join(where), "rows": 3}
+        found = {"delete": entity.name, "where": " and ".join(where), "rows": min(3, round(entity.count))}
         return found | _children(draw, model, entity) if where else None
     keyed = {entity.columns[column].field for column in entity.key}
     free = [
@@ -73,7 +73,7 @@ def _write(draw: st.DrawFn, model: Model, entity: Entity, kind: str) -> dict[str
             changes = _adds(draw, [draw(st.sampled_from(numbers))], names)
         else:
             changes = _sets(draw, unbound, names, most=1)
-        return {"update": entity.name, "where": " and ".join(where), "rows": 3, **changes}
+        return {"update": entity.name, "where": " and ".join(where), "rows": min(3, round(entity.count)), **changes}
     where = by_columns(entity.key, names)
     if kind != "change" and chance(draw, 7):
         where += _which(draw, model, entity, names)[:1]
