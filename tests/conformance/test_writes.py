@@ -564,3 +564,26 @@ def test_upserts_are_left_to_the_engine(both: Both, size: str) -> None:
     design = pair.store.design
     if size != "packed":
         assert {"hit", "more", "view"} <= find_places(pair.model, design, get_engine(design.engine).kinds).made
+
+
+OWN = """
+entities:
+  Node:
+    fields: { k: "int, key", v: int, up: "Node, optional 50%", seen: "int, from up.v" }
+patterns:
+  node: { find: Node, where: "k = :k" }
+writes:
+  make: { create: Node }
+  put: { upsert: Node }
+"""
+
+
+def test_a_row_that_copies_from_itself(both: Both) -> None:
+    """One that is there is in the way of another, and no other; one that is replaced is nothing to copy from."""
+    pair = both(OWN, [("Node", {"k": 1, "v": 5, "seen": 7, "up": 1})])
+    pair.conflict("make", k=1, v=6, up=1)
+    assert "'seen' has nothing to copy" in pair.refused("put", k=1, v=6, up=1)
+    assert "'seen' has nothing to copy" in pair.refused("make", k=2, v=6, up=2)
+    pair.same("node", k=1)
+    pair.same("make", k=2, v=6, up=1)
+    pair.same("node", k=2)

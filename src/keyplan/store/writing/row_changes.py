@@ -57,9 +57,11 @@ class RowChanges:
         for number, job in enumerate(jobs):
             if isinstance(job, Put):
                 if job.new.sources:
-                    # A row that is replaced is deleted first: it is nothing to copy from, not even for itself. And the
-                    # rows before it in this write may lead to others than those that were there.
-                    world.changed[job.entity.name, job.key] = (old.get((job.entity.name, job.key)), None)
+                    # A row that is replaced is deleted first: it is nothing to copy from, not even for itself. One that
+                    # is in the way of another is. And the rows before it in this write may lead to others than those
+                    # that were there.
+                    if job.replace:
+                        world.changed[job.entity.name, job.key] = (old.get((job.entity.name, job.key)), None)
                     yield from self.fetch_sources(world, [job.new])
                 self.complete(world, job.new, now)
             elif isinstance(job, Change) and job.fresh is not None:
