@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 
@@ -9,6 +11,7 @@ from keyplan.design import design, document
 from keyplan.design.options.goals import NO_LIMIT_MS, Goal, Option
 from keyplan.design.problem.build import build_problem
 from keyplan.engines import BUILTIN, get_engine
+from keyplan.errors import DesignError
 from keyplan.model.model import Model
 from tests.strategies.design import problems, proof
 from tests.unit.design.nouns import model_of
@@ -41,6 +44,28 @@ def test_the_slowest_choice_is_within_the_budget(engine: str, model: Model) -> N
     for root in build_problem(model, get_engine(engine)).problem.roots:
         if root.goal.budget_ms < NO_LIMIT_MS:
             assert slowest_way(root.goal) <= root.goal.budget_ms * (1 + 1e-9), root.name
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+@proof(25)
+@given(model=problems())
+def test_time_that_nobody_needs_costs_nothing(engine: str, model: Model) -> None:
+    """Ways that come one after the other were given a share of the time, however much of it there was: with a view that
+    is fast and dear among the candidates, the cheap ones were too slow beside it."""
+    here = get_engine(engine)
+    free = replace(model, patterns={name: replace(one, p99_ms=None) for name, one in model.patterns.items()})
+    roots = build_problem(free, here).problem.roots
+    slowest: dict[str, float] = {}
+    for root in (root for root in roots if root.kind in ("pattern", "target")):
+        slowest[root.name] = slowest.get(root.name, 0.0) + slowest_way(root.goal)
+    timed = {name: replace(one, p99_ms=8.0 * slowest[name]) for name, one in free.patterns.items() if name in slowest}
+    try:
+        expected = design(free, here, advise=False)
+    except DesignError:
+        return
+    found = design(replace(free, patterns={**free.patterns, **timed}), here, advise=False)
+    assert found.objective.value == pytest.approx(expected.objective.value, rel=1e-6)
+    assert found.unserved.keys() == expected.unserved.keys()
 
 
 BLOG = """

@@ -18,6 +18,7 @@ from keyplan.design.needs.apart import told_apart
 from keyplan.design.needs.computed import refusals
 from keyplan.design.needs.need import Need, believed, driven, extreme_row, intersected, present_then_missing, rows_found
 from keyplan.design.needs.owned import owner_rows
+from keyplan.design.options.budgets import Ask, Goals, at_once, in_turn
 from keyplan.design.options.extras import GONE_SHARE, Extra
 from keyplan.design.options.goals import (
     NO_LIMIT_MS,
@@ -26,9 +27,7 @@ from keyplan.design.options.goals import (
     Option,
     Sub,
     coarse,
-    goal_p99,
     note_waiting,
-    slowest_p99,
 )
 from keyplan.design.options.walks import Walk, keeps_buckets_apart, match_directory, named_buckets, walks
 from keyplan.design.options.ways import Way, Ways, timed
@@ -39,8 +38,6 @@ from keyplan.model.model import Model
 from keyplan.plan.view import View
 from keyplan.units import format_elapsed
 
-SLOWER = 1.5
-"""How much slower than the fastest way to the outer rows of a drive another one may be."""
 DEEPEST = 5
 """Goals that are nested deeper are not followed."""
 
@@ -85,6 +82,8 @@ class Options:
         self._goals: int = like._goals if like is not None else 0
         self._heat: Heat | None = None
         self._memo: dict[tuple[object, ...], Goal] = {}
+        self._alike: dict[tuple[object, ...], Goal] = {}
+        """The goals by the ways that there are to them: with a little more time there are often no more."""
 
     def root(
         self,
@@ -103,7 +102,7 @@ class Options:
         if len(here) < len(before) and before[len(here)][1] <= self._same_entities:
             here.append(before[len(here)])
             return here[-1][0]
-        self._memo = {}
+        self._memo, self._alike = {}, {}
         self._heat = heat
         self._entities = set()
         goal = self._goal(believed(self.statistics, need), times, budget_ms or NO_LIMIT_MS, 0, first=heat is not None)
@@ -143,6 +142,7 @@ class Options:
                 goal.rejections.append("the plan would nest too deep")
             else:
                 self._fill(goal, depth, first=first)
+                goal = self._memo[key] = self._alike.setdefault((*key[:2], first, *map(_way, goal.options)), goal)
         return goal
 
     def _fill(self, goal: Goal, depth: int, *, first: bool) -> None:
@@ -186,62 +186,58 @@ class Options:
                 f"reading '{need.entity}' takes {format_elapsed(cost.p99_ms)} of {format_elapsed(goal.budget_ms)} left"
             )
             return
-        goals = self._fetched(goal, way, cost, depth, first=first)
-        if goals is None:
-            return
         times = goal.times
-        goal.options.append(
-            Option(
-                "search",
-                way.match.view,
-                scaled,
-                scaled.requests if scaled.requests is not None else way.work.requests * times,
-                way.rows,
-                way.entries * times,
-                way.bytes * times,
-                way.match,
-                None,
-                goals,
-                way.along,
-                way.match.ordered,
-                self.costs.heat(way.work, reads) if reads else 0.0,
-                reads,
-                beside=way.beside,
-                tells=way.tells,
-                work=way.work,
-                times=times,
+        for subs in self._fetched(goal, way, cost, depth, first=first):
+            goal.options.append(
+                Option(
+                    "search",
+                    way.match.view,
+                    scaled,
+                    scaled.requests if scaled.requests is not None else way.work.requests * times,
+                    way.rows,
+                    way.entries * times,
+                    way.bytes * times,
+                    way.match,
+                    None,
+                    subs,
+                    way.along,
+                    way.match.ordered,
+                    self.costs.heat(way.work, reads) if reads else 0.0,
+                    reads,
+                    beside=way.beside,
+                    tells=way.tells,
+                    work=way.work,
+                    times=times,
+                )
             )
-        )
 
-    def _fetched(self, goal: Goal, way: Way, cost: Cost, depth: int, *, first: bool) -> tuple[Sub, ...] | None:
-        """What a way lacks, fetched in the time that it leaves; None if there is not enough.
-
-        Some of it is fetched along with the way itself (`early`), and the rest after both: it has the time that the
-        fastest of these leave, and they have what the slowest of the rest leaves.
-        """
+    def _fetched(self, goal: Goal, way: Way, cost: Cost, depth: int, *, first: bool) -> list[tuple[Sub, ...]]:
+        """What a way lacks, fetched in the time that it leaves, in one way or in several that share the time otherwise;
+        none if there is not enough. Some of it is fetched along with the way itself (`early`), the rest after both."""
         if not way.extras:
-            return ()
+            return [()]
 
         def child(extra: Extra, budget_ms: float) -> Goal:
             by_call = first and extra.early
             return self._goal(extra.need, goal.times * extra.times, budget_ms, depth + 1, first=by_call)
 
-        limited = goal.budget_ms < NO_LIMIT_MS
-        along, left = goal.budget_ms, goal.budget_ms
-        if limited:
-            early = [extra for extra in way.extras if extra.early]
-            late = [extra for extra in way.extras if not extra.early and not extra.if_gone]
-            left -= max([cost.p99_ms, *(goal_p99(child(extra, along)) for extra in (early if late else ()))])
-            along -= max((slowest_p99(child(extra, left)) for extra in (late if early else ())), default=0.0)
-        subs = []
-        for extra in way.extras:
-            found = child(extra, along if extra.early else NO_LIMIT_MS if extra.if_gone else left)
-            if not found.options:
-                goal.rejections.extend(found.foremost)
-                return None
-            of = (extra.role, extra.what, extra.under, extra.select, extra.early, extra.beyond, extra.chance)
-            subs.append(Sub(found, *of, extra.if_gone))
-        return tuple(subs)
+        early = [extra for extra in way.extras if extra.early]
+        late = [extra for extra in way.extras if not extra.early and not extra.if_gone]
+        gone = [extra for extra in way.extras if extra.if_gone and not extra.early]
+        found = []
+        for along, after in in_turn(
+            goal,
+            lambda ms: [child(extra, ms) for extra in early],
+            lambda ms: [child(extra, ms) for extra in late],
+            own_ms=cost.p99_ms,
+        ):
+            instead = [child(extra, NO_LIMIT_MS) for extra in gone]
+            if not all(one.options for one in instead):
+                goal.rejections.extend(reason for one in instead if not one.options for reason in one.foremost)
+                return []
+            goals = dict(zip(map(id, (*early, *late, *gone)), (*along, *after, *instead), strict=True))
+            found.append(tuple(_sub(extra, goals[id(extra)]) for extra in way.extras))
+        return found
 
     def _reads(self, goal: Goal, work: Work) -> float:
         """How often per second the pattern reads the same place, at its peak."""
@@ -275,65 +271,47 @@ class Options:
 
     def _driven(self, goal: Goal, depth: int, *, first: bool) -> None:
         for outer, inner, times, ordered, role in driven(self.model, self.statistics, goal.need):
-            spent = self.costs.round_ms("get") if goal.budget_ms < NO_LIMIT_MS else 0.0
-            outer_goal = self._goal(outer, goal.times, goal.budget_ms - spent, depth + 1, first=first)
-            if ordered and outer.order:
-                outer_goal.options = [option for option in outer_goal.options if option.sorted]
-            if not outer_goal.options:
-                goal.rejections.extend(outer_goal.foremost)
-                continue
-            left = goal.budget_ms
-            if left < NO_LIMIT_MS:
-                # Slow ways to the first rows would leave no time for the second: only the fast ones stay, and what
-                # these take at most, whatever is chosen below them, is what the second go without.
-                share = min(SLOWER * goal_p99(outer_goal), goal.budget_ms - spent)
-                outer_goal = self._goal(outer, goal.times, share, depth + 1, first=first)
-                if ordered and outer.order:
-                    outer_goal.options = [option for option in outer_goal.options if option.sorted]
-                if not outer_goal.options:
-                    goal.rejections.extend(outer_goal.foremost)
-                    continue
-                left -= outer_goal.budget_ms
-            inner_goal = self._goal(inner, goal.times * times, left, depth + 1)
-            if ordered and inner.order:
-                inner_goal.options = [option for option in inner_goal.options if option.sorted]
-            if not inner_goal.options:
-                goal.rejections.extend(inner_goal.foremost)
-                continue
             rows = rows_found(self.statistics, goal.need)
             if ordered and goal.need.limit:
                 rows = min(rows, float(goal.need.limit))
-            subs = (Sub(outer_goal, role, "outer"), Sub(inner_goal, "", "inner"))
             by_outer = ordered and bool(outer.order)
-            option = Option("drive", None, Cost(), 0.0, rows, subs=subs, sorted=ordered, by_outer=by_outer)
-            goal.options.append(option)
+            for (before,), (after,) in in_turn(
+                goal,
+                self._asked(outer, times=goal.times, depth=depth, first=first, is_sorted=by_outer),
+                self._asked(inner, times=goal.times * times, depth=depth, is_sorted=ordered and bool(inner.order)),
+            ):
+                subs = (Sub(before, role, "outer"), Sub(after, "", "inner"))
+                option = Option("drive", None, Cost(), 0.0, rows, subs=subs, sorted=ordered, by_outer=by_outer)
+                goal.options.append(option)
+
+    def _asked(self, *needs: Need, times: float, depth: int, first: bool = False, is_sorted: bool = False) -> Ask:
+        """Goals below another one, for any time; only ways that sort the rows, if they have to be sorted."""
+
+        def ask(budget_ms: float) -> Goals:
+            found = [self._goal(need, times, budget_ms, depth + 1, first=first) for need in needs]
+            for one in found if is_sorted else ():
+                one.options = [option for option in one.options if option.sorted]
+            return found
+
+        return ask
 
     # bucket by bucket
 
     def _walked(self, goal: Goal, depth: int, *, first: bool) -> None:
         """The buckets that are not empty by a directory, then the rows of each until there are enough."""
         for walk in self._walks(goal.need):
-            spent = self.costs.round_ms("get") if goal.budget_ms < NO_LIMIT_MS else 0.0
-            outer = self._goal(walk.outer, goal.times, goal.budget_ms - spent, depth + 1, first=first)
-            if not outer.options:
-                goal.rejections.extend(outer.foremost)
-                continue
-            left = goal.budget_ms
-            if left < NO_LIMIT_MS:
-                left -= max(option.cost.p99_ms for option in outer.options)
-            inner = self._goal(walk.inner, goal.times * walk.times, left, depth + 1)
-            if walk.inner.order:
-                inner.options = [option for option in inner.options if option.sorted]
-            if not inner.options:
-                goal.rejections.extend(inner.foremost)
-                continue
             rows = rows_found(self.statistics, goal.need)
             if walk.ordered and goal.need.limit:
                 rows = min(rows, float(goal.need.limit))
-            subs = (Sub(outer, "", "outer"), Sub(inner, "", "inner"))
             is_sorted = walk.ordered or not goal.need.order
-            option = Option("drive", None, Cost(), 0.0, rows, subs=subs, sorted=is_sorted, by_outer=walk.ordered)
-            goal.options.append(option)
+            for (before,), (after,) in in_turn(
+                goal,
+                self._asked(walk.outer, times=goal.times, depth=depth, first=first),
+                self._asked(walk.inner, times=goal.times * walk.times, depth=depth, is_sorted=bool(walk.inner.order)),
+            ):
+                subs = (Sub(before, "", "outer"), Sub(after, "", "inner"))
+                option = Option("drive", None, Cost(), 0.0, rows, subs=subs, sorted=is_sorted, by_outer=walk.ordered)
+                goal.options.append(option)
 
     def _walks(self, need: Need) -> list[Walk]:
         """The walks for a need, however many goals ask for them."""
@@ -362,14 +340,15 @@ class Options:
             given = need.given if is_listed else tuple(c for part in parts.values() for c in part.given)
             fewer = need.fewer if len(given) == len(need.given) else 1.0
             found = self.statistics.matched(need.entity, given, need.at_least, fewer)
-            half = _half(goal.budget_ms)
-            each = {name: self._goal(part, goal.times, half, depth + 1, first=first) for name, part in parts.items()}
-            last = self._goal(whole, goal.times * max(found, 1e-6), half, depth + 1)
-            if not all(one.options for one in (*each.values(), last)):
-                continue
             rows = rows_found(self.statistics, need)
-            subs = (*(Sub(one, name, "part", early=True) for name, one in each.items()), Sub(last, "", "row"))
-            goal.options.append(Option("intersect", None, Cost(), 0.0, rows, subs=subs))
+            for some, (last,) in in_turn(
+                goal,
+                self._asked(*parts.values(), times=goal.times, depth=depth, first=first),
+                self._asked(whole, times=goal.times * max(found, 1e-6), depth=depth),
+            ):
+                named = zip(parts, some, strict=True)
+                subs = (*(Sub(one, name, "part", early=True) for name, one in named), Sub(last, "", "row"))
+                goal.options.append(Option("intersect", None, Cost(), 0.0, rows, subs=subs))
 
     # an order over a column that may be missing
 
@@ -378,16 +357,11 @@ class Options:
         parts = present_then_missing(self.model, goal.need)
         if parts is None:
             return
-        half = _half(goal.budget_ms)
-        some, others = (self._goal(part, goal.times, half, depth + 1, first=first) for part in parts)
-        some.options = [option for option in some.options if option.sorted]
-        others.options = [option for option in others.options if option.sorted]
-        if not some.options or not others.options:
-            goal.rejections.extend((*some.foremost, *others.foremost))
-            return
         rows = rows_found(self.statistics, goal.need)
-        subs = (Sub(some, "", "first"), Sub(others, "", "second"))
-        goal.options.append(Option("then", None, Cost(), 0.0, rows, subs=subs, sorted=True))
+        asked = [self._asked(part, times=goal.times, depth=depth, first=first, is_sorted=True) for part in parts]
+        for (some,), (others,) in in_turn(goal, *asked):
+            subs = (Sub(some, "", "first"), Sub(others, "", "second"))
+            goal.options.append(Option("then", None, Cost(), 0.0, rows, subs=subs, sorted=True))
 
     # rule 6: aggregates
 
@@ -430,18 +404,18 @@ class Options:
                 continue
             # The windows that a range cuts are known at once; that some have lost rows is seen in what is kept of them.
             late = bool(found.expired)
-            budget = _half(goal.budget_ms) if late else goal.budget_ms
-            whole = self._goal(found.whole, goal.times, budget, depth + 1, first=first)
-            edges = self._goal(found.edges, goal.times * (found.cut + found.expired), budget, depth + 1, first=first)
-            if not whole.options or not edges.options:
-                goal.rejections.extend((*whole.rejections[:2], *edges.rejections[:2]))
-                continue
-            subs = (
-                Sub(whole, "", "whole", early=True),
-                Sub(edges, "", "edges", early=not late, chance=min(1.0, found.expired)),
-            )
+            times = goal.times * (found.cut + found.expired)
+            asked = [
+                self._asked(found.whole, times=goal.times, depth=depth, first=first),
+                self._asked(found.edges, times=times, depth=depth, first=first),
+            ]
             rows = rows_found(self.statistics, need)
-            goal.options.append(Option("windows", None, Cost(), 0.0, rows, subs=subs, windows=found))
+            for (whole,), (edges,) in in_turn(goal, *asked) if late else at_once(goal, *asked):
+                subs = (
+                    Sub(whole, "", "whole", early=True),
+                    Sub(edges, "", "edges", early=not late, chance=min(1.0, found.expired)),
+                )
+                goal.options.append(Option("windows", None, Cost(), 0.0, rows, subs=subs, windows=found))
 
     def _folded(self, goal: Goal, depth: int, *, first: bool) -> None:
         last = extreme_row(self.model, goal.need)
@@ -495,6 +469,13 @@ def _lying_in(views: Sequence[View]) -> dict[str, list[str]]:
     return found
 
 
-def _half(budget_ms: float) -> float:
-    """For each of two that come one after the other."""
-    return budget_ms / 2 if budget_ms < NO_LIMIT_MS else NO_LIMIT_MS
+def _way(option: Option) -> tuple[object, ...]:
+    """What tells an option from others of the same need. The works of ways stay as long as the options."""
+    view = option.view.name if option.view is not None else ""
+    below = ((sub.role, sub.what, sub.goal.number) for sub in option.subs)
+    return (option.kind, view, id(option.work) if option.work is not None else 0, option.by_outer, *below)
+
+
+def _sub(extra: Extra, goal: Goal) -> Sub:
+    of = (extra.role, extra.what, extra.under, extra.select, extra.early, extra.beyond, extra.chance)
+    return Sub(goal, *of, extra.if_gone)
