@@ -28,7 +28,9 @@ about that as it needs them, and the general solver begins anew for them, again 
 VARIABLES = 5_000
 """Larger programs are not closed by so few."""
 UNDECIDED = 2_000
-"""Nor are those in which so many variables may be used in a cheaper choice."""
+"""Nor are those in which so many variables may be used in a cheaper choice, unless the general solver takes as long."""
+PATIENT = 150
+"""So many branches are tried of those."""
 
 
 class Branching:
@@ -49,16 +51,20 @@ class Branching:
         self.whole = numpy.array(linear.whole)
         self.costs = numpy.array(highs.getLp().col_cost_)
 
-    def is_closed(self, upper: Any) -> bool:
-        """Looks for cheaper choices within bounds; whether there is none left but what is in `values` then."""
+    def is_closed(self, upper: Any, *, patient: bool = False) -> bool:
+        """Looks for cheaper choices within bounds; whether there is none left but what is in `values` then.
+
+        `patient`: the general solver would begin anew for rows about larger entries."""
         import highspy
         import numpy
 
         nothing_left = (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kObjectiveBound)
         every = numpy.arange(len(upper), dtype=numpy.int32)
         branches = [(numpy.zeros(len(upper)), upper)]
-        is_small = len(upper) <= VARIABLES and numpy.count_nonzero(upper) <= UNDECIDED
         most = BRANCHES if self.linear.larger is None else max(BRANCHES, STEPS // len(upper))
+        is_small = len(upper) <= VARIABLES
+        if numpy.count_nonzero(upper) > UNDECIDED:
+            is_small, most = is_small and patient, min(most, PATIENT)
         for _ in range(most if is_small else 0):
             low, high = branches.pop()
             self.highs.changeColsBounds(len(every), every, low, high)

@@ -38,6 +38,10 @@ PACE = 2
 allowed: where there are many equal choices, each new row only leads to the next of them."""
 HEURISTICS = ("mip_heuristic_run_rins", "mip_heuristic_run_rens", "mip_heuristic_run_root_reduced_cost")
 """The solver's searches for choices by smaller programs: one among the views of the relaxation is known by then."""
+FAR = 0.25
+"""The share of a choice among the views of the relaxation that it may be dearer than that, before others are tried."""
+NEAR = 0.2
+"""Those are tried whose reduced cost is up to this share of the difference."""
 UNUSED = 1e-7
 """Values up to this are none."""
 
@@ -70,19 +74,27 @@ def minimize(
     highs.setOptionValue("presolve", "choose")
     highs.changeColsIntegrality(len(every), every, integer)
     highs.changeColsBounds(len(every), every, lower, numpy.where(is_view & ~used, 0.0, upper))
-    found, value = None, INF
+    found, value, again = None, INF, False
     if (some := _solved_whole(highs, linear, scale)) is not None:
-        found, value = some.answer, some.value
-        # What is a whole number or nothing costs so much more; a share of the calls that are transactions may not.
-        too_dear = ~used & numpy.array(linear.whole) & (numpy.array(relaxed.col_dual) > value - least + TOLERANCE)
-        upper = numpy.where(too_dear, 0.0, upper)
+        more = numpy.array(relaxed.col_dual)
+        if proven and some.value - least > FAR * some.value:
+            # Among few views there was nothing good: those are tried, too, that cost little more than these.
+            near = used | (more <= NEAR * (some.value - least))
+            highs.changeColsBounds(len(every), every, lower, numpy.where(is_view & ~near, 0.0, upper))
+            highs.setSolution(some.answer)
+            nearer = _solved_whole(highs, linear, scale)
+            some = nearer if nearer is not None and nearer.value < some.value else some
+        found, value, again = some.answer, some.value, some.runs > 1
         if not proven:
             return list(found.col_value), least
+        # What is a whole number or nothing costs so much more; a share of the calls that are transactions may not.
+        too_dear = ~used & numpy.array(linear.whole) & (more > value - least + TOLERANCE)
+        upper = numpy.where(too_dear, 0.0, upper)
     highs.setOptionValue("presolve", "off")
     highs.changeColsIntegrality(len(every), every, numpy.full(len(every), kinds[0]))
     highs.setBasis(basis)
     branching = Branching(highs, linear, found.col_value if found is not None else None, value)
-    if branching.is_closed(upper):
+    if branching.is_closed(upper, patient=again):
         return None if branching.values is None else (list(branching.values), branching.value)
     highs.setOptionValue("objective_bound", INF)
     highs.setOptionValue("presolve", "choose")
@@ -126,6 +138,7 @@ class _Whole:
     answer: Any
     value: float
     bound: float
+    runs: int = 1
 
 
 def _solved_whole(highs: Any, linear: Linear, scale: float) -> _Whole | None:
@@ -142,9 +155,10 @@ def _solved_whole(highs: Any, linear: Linear, scale: float) -> _Whole | None:
         more = untold(linear, rows, answer.col_value) * scale
         bounds.append(about.mip_dual_bound)  # more rows never make it less
         value = about.objective_function_value + more
-        best = (
-            _Whole(answer, value, bounds[-1]) if best is None or value < best.value else replace(best, bound=bounds[-1])
-        )
+        if best is None or value < best.value:
+            best = _Whole(answer, value, bounds[-1], len(bounds))
+        else:
+            best = replace(best, bound=bounds[-1], runs=len(bounds))
         if not more:
             break
         if is_large:
