@@ -127,11 +127,13 @@ class Options:
         self._goals += 1
         return goal
 
-    def _goal(self, need: Need, times: float, budget_ms: float, depth: int, *, first: bool = False) -> Goal:
+    def _goal(
+        self, need: Need, times: float, budget_ms: float, depth: int, *, first: bool = False, is_sorted: bool = False
+    ) -> Goal:
         """`first`: it is asked for by the values of the call itself, so that hot ones are hot here; whatever is asked
-        for by the rows of another goal is taken to be spread."""
+        for by the rows of another goal is taken to be spread. `is_sorted`: only ways that sort the rows will do."""
         budget_ms = coarse(budget_ms)
-        key = (need, round(times, 9), budget_ms, first)
+        key = (need, round(times, 9), budget_ms, first, is_sorted)
         goal = self._memo.get(key)
         if goal is None:
             goal = Goal(need, times, budget_ms)
@@ -142,6 +144,8 @@ class Options:
                 goal.rejections.append("the plan would nest too deep")
             else:
                 self._fill(goal, depth, first=first)
+                if is_sorted:
+                    goal.options = [option for option in goal.options if option.sorted]
                 goal = self._memo[key] = self._alike.setdefault((*key[:2], first, *map(_way, goal.options)), goal)
         return goal
 
@@ -288,10 +292,7 @@ class Options:
         """Goals below another one, for any time; only ways that sort the rows, if they have to be sorted."""
 
         def ask(budget_ms: float) -> Goals:
-            found = [self._goal(need, times, budget_ms, depth + 1, first=first) for need in needs]
-            for one in found if is_sorted else ():
-                one.options = [option for option in one.options if option.sorted]
-            return found
+            return [self._goal(one, times, budget_ms, depth + 1, first=first, is_sorted=is_sorted) for one in needs]
 
         return ask
 
@@ -420,8 +421,7 @@ class Options:
     def _folded(self, goal: Goal, depth: int, *, first: bool) -> None:
         last = extreme_row(self.model, goal.need)
         if last is not None:
-            child = self._goal(last, goal.times, goal.budget_ms, depth + 1, first=first)
-            child.options = [option for option in child.options if option.sorted]
+            child = self._goal(last, goal.times, goal.budget_ms, depth + 1, first=first, is_sorted=True)
             if child.options:
                 goal.options.append(Option("fold", None, Cost(), 0.0, 1.0, subs=(Sub(child, "", "rows"),)))
         rows = replace(goal.need, fold=None)
