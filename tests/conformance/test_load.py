@@ -206,6 +206,32 @@ def test_a_row_that_stopped_a_load_is_put_right_or_taken_out(both: Both) -> None
             assert store.verify().ok
 
 
+COPIED = """
+entities:
+  Event: { fields: { eid: "ulid, key", n: int } }
+  Talk: { fields: { tid: "int, key", title: "string(8), optional" } }
+  Message: { fields: { mid: "ulid, key", talk: Talk, title: "string(8), from talk.title", n: int } }
+patterns:
+  events: { find: Event, where: "n = :n", order: eid, page: 100 }
+  talk: { find: Talk, where: "tid = :tid" }
+  messages: { find: Message, where: "n = :n", order: mid, page: 100 }
+"""
+
+
+def test_a_row_that_has_to_wait_is_put_right(both: Both) -> None:
+    """What comes behind it has other keys then, and was not written before it."""
+    pair = both(COPIED, [("Talk", {"tid": 1, "title": "a"}), ("Talk", {"tid": 2})])
+    with keyplan.open(pair.store.model, pair.url, design=pair.store.design, clock=pair.clock) as store:
+        for number, before in enumerate([[], [("Talk", {"tid": 1, "title": "a"})]]):
+            after = [("Message", {"talk": 1, "title": "b", "n": number}), ("Event", {"n": number})]
+            with pytest.raises(ArgumentError, match=f"load: row {len(before) + 1}: Message: 'title' has nothing"):
+                store.load([*before, ("Message", {"talk": 2, "n": number}), *after], done=0)
+            store.load([*before, ("Message", {"talk": 1, "n": number}), *after], done=0)
+            assert len(list(store.messages.all(n=number))) == 2
+            assert len(list(store.events.all(n=number))) == 1
+        assert store.verify().ok
+
+
 def test_a_row_with_nothing_to_copy_is_named(both: Both) -> None:
     needed = MODEL.replace("buyer: string(8), optional 50%, from", "buyer: string(8), from")
     pair = both(needed, [("User", {"uid": 1, "name": "x"}), ("User", {"uid": 2})])

@@ -11,7 +11,7 @@ rows may be written already.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any
@@ -74,6 +74,10 @@ class Keys:
                     self._derive(type, entity, fields)
         return count
 
+    def are_chained(self, entity: str) -> bool:
+        """Whether the key of a row may depend on the rows of its entity before it."""
+        return self.derived and bool(row_maker(self.model, entity).generated)
+
     def left_out(self, entity: Any, fields: Any) -> list[Type]:
         """The types of the ids that a row has to be given; none if it is no row."""
         if not isinstance(entity, str) or entity not in self.model.entities or not isinstance(fields, Mapping):
@@ -111,9 +115,20 @@ class _Chain:
 
 
 def _content(fields: Mapping[str, Any]) -> str:
-    """A row as text, the same in every process: sets have an order in each that is its own."""
+    """A row as text, the same in every process: sets have an order in each that is its own, and some things an address
+    that they show."""
     return ", ".join(sorted([f"{name!r}: {_text(value)}" for name, value in fields.items()]))
 
 
 def _text(value: Any) -> str:
-    return f"{{{', '.join(sorted(map(repr, value)))}}}" if isinstance(value, set | frozenset) else repr(value)
+    if isinstance(value, str | int):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return f"{{{', '.join([f'{name!r}: {_text(one)}' for name, one in value.items()])}}}"
+    if isinstance(value, Set):
+        return f"{{{', '.join(sorted(map(_text, value)))}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_text, value))}]"
+    if isinstance(value, memoryview):
+        return repr(bytes(value))
+    return value.isoformat() if isinstance(value, datetime) else repr(value)

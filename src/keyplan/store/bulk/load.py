@@ -189,9 +189,10 @@ class Waiting:
             self.copied.clear()
 
     def is_after_slow(self, entity: Entity, keys: Sequence[Key]) -> bool:
-        """Whether slow rows have to be written before these: earlier versions of them, what copies from them, and
-        those that may have had the same unique values."""
-        if entity.unique and any(name == entity.name for name, _ in self.slow):
+        """Whether slow rows have to be written before these: earlier versions of them, what copies from them, those
+        that may have had the same unique values, and those that change their keys if they are wrong and put right."""
+        ordered = entity.unique or self.loading.keys.are_chained(entity.name)
+        if ordered and any(name == entity.name for name, _ in self.slow):
             return True
         name = entity.name
         return any((name, key) in self.slow or self.copied.has(name, key) for key in keys)
@@ -239,15 +240,25 @@ def load_rows(loading: Loading) -> Proc[None]:
     waiting = Waiting(loading, core.clock())
     scanned = {entity for entity in {entity for entity, _ in loading.batch} if loading.way(entity).scanned}
     loading.missing = yield from looked_for(core, loading.keys, loading.batch, loading.done, scanned, waiting.now)
-    number = loading.done
-    for entity, run in groupby(loading.batch, key=itemgetter(0)):
+    batch, number = loading.batch, loading.done
+    if loading.keys.derived and number == 0:
+        # All keys depend on the first row of the load. Until it is written, it may be wrong, and put right.
+        yield from write_rows(waiting, batch[:1], number)
+        batch, number = batch[1:], 1
+    yield from write_rows(waiting, batch, number)
+
+
+def write_rows(waiting: Waiting, rows: Sequence[tuple[str, Mapping[str, Any]]], number: int) -> Proc[None]:
+    """Writes rows, which come after so many others."""
+    loading, core = waiting.loading, waiting.core
+    for entity, run in groupby(rows, key=itemgetter(0)):
         way = loading.way(entity)
         given = [fields for _, fields in run]
         before, number = number, number + len(given)
-        rows = way.make(given) if way.make is not None else None
+        whole = way.make(given) if way.make is not None else None
         quick = way.is_bulk or way.fresh is not None
-        if rows is not None and quick:
-            yield from waiting.add_rows(entity, way, rows)
+        if whole is not None and quick:
+            yield from waiting.add_rows(entity, way, whole)
             continue
         for place, fields in enumerate(given, before + 1):
             job = job_of(core, loading.keys, place, (entity, fields), waiting.now)
