@@ -168,6 +168,16 @@ def test_a_row_with_a_taken_value_is_named(both: Both) -> None:
     assert caught.value.row == 3
 
 
+@pytest.mark.parametrize("wrong", [{"email": "a"}, {"email": "u2", "name": "y"}])
+def test_of_several_versions_of_a_row_the_wrong_one_is_named(both: Both, wrong: dict[str, str]) -> None:
+    pair = both(MODEL, [("User", {"uid": 1, "email": "a"})])
+    versions = [{"email": "b"}, {"email": "u2"}, {}, {"email": "c", "name": "y"}, {"name": "z"}]
+    some = [("User", {"uid": 2, **fields}) for fields in versions]
+    with pytest.raises(ConflictError, match="load: row 7: User") as caught:
+        pair.store.load([*some, ("User", {"uid": 3, "email": "u2"}), ("User", {"uid": 2, **wrong}), *some])
+    assert caught.value.row == 7
+
+
 GENERATED = """
 entities:
   Event: { fields: { eid: "ulid, key", n: int } }
@@ -233,11 +243,13 @@ def test_a_row_that_has_to_wait_is_put_right(both: Both) -> None:
 
 
 def test_a_row_with_nothing_to_copy_is_named(both: Both) -> None:
+    """Of an order that comes in several versions, the one that it is."""
     needed = MODEL.replace("buyer: string(8), optional 50%, from", "buyer: string(8), from")
     pair = both(needed, [("User", {"uid": 1, "name": "x"}), ("User", {"uid": 2})])
-    with pytest.raises(ArgumentError, match="load: row 2: Order: 'buyer' has nothing to copy") as caught:
-        pair.store.load([("Order", {"oid": 1, "user": 1}), ("Order", {"oid": 2, "user": 2})])
-    assert caught.value.row == 2
+    orders: list[tuple[str, dict[str, Any]]] = [("Order", {"oid": 1, "user": 1}), ("Order", {"oid": 2, "user": 1})]
+    with pytest.raises(ArgumentError, match="load: row 3: Order: 'buyer' has nothing to copy") as caught:
+        pair.store.load([*orders, ("Order", {"oid": 2, "user": 2}), *orders])
+    assert caught.value.row == 3
 
 
 def test_a_unique_value_of_another_row_is_a_conflict(both: Both) -> None:

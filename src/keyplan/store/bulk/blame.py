@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from keyplan.errors import ArgumentError, ConflictError, KeyplanError
+from keyplan.model.entity import EXPIRES
 from keyplan.model.interchange import no_entity
-from keyplan.model.new_row import row_from_arguments
+from keyplan.model.new_row import NewRow, row_from_arguments
 from keyplan.store.bulk.keys import Keys
 from keyplan.store.core import Core
 from keyplan.store.writing.jobs import Put
@@ -47,10 +48,16 @@ def blame(core: Core, keys: Keys, batch: Sequence[Any], before: int, error: Exce
             if not isinstance(row, tuple | list) or len(row) != 2:
                 raise ArgumentError(f"load: expected (entity, fields), got {_shown(row)}")
             job = job_of(core, keys, number, (row[0], row[1]), core.clock())
-            if place == (job.entity.name, job.key):
+            if place == (job.entity.name, job.key) and _is_version(job.new, getattr(error, "version", None)):
                 raise error
         except KeyplanError as found:
             raise _numbered(found, number) from error
+
+
+def _is_version(new: NewRow, values: Mapping[str, object] | None) -> bool:
+    """Whether values are those of a row, but for what is filled in."""
+    later = {*new.filled, *new.sources, EXPIRES}
+    return values is None or all(values[name] == value for name, value in new.values.items() if name not in later)
 
 
 def _numbered(error: KeyplanError, number: int) -> KeyplanError:

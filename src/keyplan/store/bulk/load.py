@@ -26,7 +26,7 @@ from keyplan.store.bulk.looked_for import Missing, is_scanned, looked_for
 from keyplan.store.core import Core
 from keyplan.store.writing.changes import Batch
 from keyplan.store.writing.fresh import FreshRows, key_of
-from keyplan.store.writing.jobs import Job, Put
+from keyplan.store.writing.jobs import Put
 from keyplan.store.writing.rows import World
 
 BULK = 5000
@@ -165,7 +165,7 @@ class Waiting:
         self.whole: dict[str, list[Row]] = {}
         self.bulk: dict[tuple[str, Key], Put] = {}
         self.fresh: dict[str, dict[Key, Row]] = {}
-        self.slow: dict[tuple[str, Key], Job] = {}
+        self.slow: dict[tuple[str, Key], Put] = {}
         self.copied = Copied(loading.core)
 
     def write_quick(self) -> Proc[None]:
@@ -277,7 +277,7 @@ def _put(core: Core, entity: str, row: Row) -> Put:
     return Put(core.model, about, new.label, new.key(about), new, True)
 
 
-def _depends(job: Put, waiting: Mapping[Any, Job]) -> bool:
+def _depends(job: Put, waiting: Mapping[Any, Put]) -> bool:
     """Whether a snapshot may come from a row that is not written yet, through more than one reference."""
     return any(len(path.roles) > 1 for path in job.new.sources.values()) and bool(waiting)
 
@@ -380,11 +380,11 @@ def put_all(core: Core, jobs: list[Put], now: Any) -> Proc[None]:
             about = getattr(reply, "edit", None)
             if isinstance(about, int):
                 job = jobs[edits[about].row]
-                reply.place = (job.entity.name, job.key)
+                reply.place, reply.version = (job.entity.name, job.key), job.new.values
             raise reply
 
 
-def upsert_all(loading: Loading, jobs: list[Job], now: Any) -> Proc[None]:
+def upsert_all(loading: Loading, jobs: Sequence[Put], now: Any) -> Proc[None]:
     """Upserts rows together, fewer at once where the engine cannot do so many."""
     start = 0
     while start < len(jobs):
@@ -399,17 +399,20 @@ def upsert_all(loading: Loading, jobs: list[Job], now: Any) -> Proc[None]:
         except ConflictError:  # none of them was written; one by one says which it is
             for job in some:
                 yield from put_one(loading.core, job, now)
+        except KeyplanError as error:
+            error.version = next((job.new.values for job in some if error.place == (job.entity.name, job.key)), None)
+            raise
         for job in some:
             loading.missing.pop((job.entity.name, job.key), None)  # it is there now, for later versions of it
         start += len(some)
 
 
-def put_one(core: Core, job: Job, now: Any) -> Proc[None]:
+def put_one(core: Core, job: Put, now: Any) -> Proc[None]:
     """Puts one row, of which the error then is."""
     try:
         yield from core.writer.commit([job], now)
     except ConflictError as error:
-        error.place = (job.entity.name, job.key)
+        error.place, error.version = (job.entity.name, job.key), job.new.values
         raise
 
 
