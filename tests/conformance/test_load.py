@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +13,7 @@ from keyplan.engines.rounds import Pause
 from keyplan.errors import ArgumentError, ConflictError
 from keyplan.store.bulk import load
 from keyplan.store.writing.commit import Commit
+from keyplan.store.writing.rows import RowReader
 from tests.conformance.conftest import Both
 from tests.conformance.pair import NOON, Pair
 
@@ -215,6 +216,56 @@ def test_a_row_that_stopped_a_load_is_put_right_or_taken_out(both: Both) -> None
             assert len(list(store.events.all(n=number))) == 6
             assert store.verify().ok
 
+
+def test_rows_without_keys_are_there_once_though_some_are_gone(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first ones: nothing follows from that for the others."""
+    monkeypatch.setattr(load, "BULK", 4)
+    pair = both(PASSED, [("Topic", {"tid": 1, "name": "a"})])
+    rows = [("Event", {"topic": 1, "n": n}) for n in range(12)]
+    with keyplan.open(pair.store.model, pair.url, design=pair.store.design, clock=pair.clock) as store:
+        for _ in range(2):
+            assert store.load(rows, done=0) == 12
+            assert [row["n"] for row in store.events.all(topic=1)] == [*range(12)]
+            assert store.topic(tid=1)["many"] == 12
+            assert store.drop(topic=1, most=3) == 4
+            assert store.move(topic=1, n=6, to=20) == store.move(topic=1, n=10, to=21) == 1
+        assert store.verify().ok
+
+
+def test_rows_that_are_new_are_not_looked_for_one_after_the_other(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where only a scan finds them, all rows would be read for a few of them, and again for the next few."""
+    monkeypatch.setattr(load, "BULK", 20)
+    monkeypatch.setattr(load, "TOGETHER", 5)
+    pair = both(PASSED, [("Topic", {"tid": 1, "name": "a"})])
+    sought: list[object] = []
+    by_key = RowReader.by_key
+
+    def counted(reader: RowReader, rows: Iterable[Any], *given: Any, **named: Any) -> Any:
+        some = list(rows)
+        sought.extend(key for entity, key in some if entity == "Event")
+        return by_key(reader, some, *given, **named)
+
+    monkeypatch.setattr(RowReader, "by_key", counted)
+    with keyplan.open(pair.store.model, pair.url, design=pair.store.design, clock=pair.clock) as store:
+        for number, done in enumerate((None, 0), 1):
+            store.load([("Event", {"topic": 1, "n": n}) for n in range(60)], done=done)
+            assert store.topic(tid=1)["many"] == 60 * number
+        if pair.store.design.engine == "dynamodb":
+            assert not sought
+
+
+PASSED = """
+entities:
+  Topic: { fields: { tid: "int, key", name: string(4), many: count(events) } }
+  Event:
+    fields: { eid: "ulid, key", topic: "Topic, as events", n: int }
+patterns:
+  topic: { find: Topic, where: "tid = :tid" }
+  events: { find: Event, where: "topic = :topic", order: n, page: 100 }
+writes:
+  move: { update: Event, set: { n: ":to" }, where: "topic = :topic and n = :n", rows: 1 }
+  drop: { delete: Event, where: "topic = :topic and n <= :most", rows: 4 }
+"""
 
 COPIED = """
 entities:

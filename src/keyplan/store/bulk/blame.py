@@ -27,8 +27,9 @@ def job_of(core: Core, keys: Keys, number: int, row: tuple[Any, Any], now: Any) 
         raise ArgumentError(f"load: {entity}: expected a mapping of fields, got {fields.__class__.__name__}")
     new_id = keys.of(number, entity, fields)
     new = row_from_arguments(core.model, f"load: {entity}", entity, fields, now=now, new_id=new_id)
-    new.is_new = new.is_new and keys.is_new(entity)
-    return Put(core.model, about, new.label, new.key(about), new, True)
+    key = new.key(about)
+    new.is_new = new.is_new and keys.is_new(entity, key)
+    return Put(core.model, about, new.label, key, new, True)
 
 
 def started(rows: Iterable[Any], done: int) -> Iterable[Any]:
