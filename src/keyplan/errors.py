@@ -25,7 +25,7 @@ Messages read *where: what is wrong; what to do*, and never hold credentials.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -50,6 +50,8 @@ class KeyplanError(Exception):
     """The row of a load that it is about, counted from 1."""
     place: object = None
     """The entity and key of that row, until it has been counted."""
+    version: Mapping[str, object] | None = None
+    """Its values: there may be several rows with that key."""
 
 
 class ModelError(KeyplanError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +13,7 @@ from keyplan.engines.rounds import Pause
 from keyplan.errors import ArgumentError, ConflictError
 from keyplan.store.bulk import load
 from keyplan.store.writing.commit import Commit
+from keyplan.store.writing.rows import RowReader
 from tests.conformance.conftest import Both
 from tests.conformance.pair import NOON, Pair
 
@@ -168,6 +169,16 @@ def test_a_row_with_a_taken_value_is_named(both: Both) -> None:
     assert caught.value.row == 3
 
 
+@pytest.mark.parametrize("wrong", [{"email": "a"}, {"email": "u2", "name": "y"}])
+def test_of_several_versions_of_a_row_the_wrong_one_is_named(both: Both, wrong: dict[str, str]) -> None:
+    pair = both(MODEL, [("User", {"uid": 1, "email": "a"})])
+    versions = [{"email": "b"}, {"email": "u2"}, {}, {"email": "c", "name": "y"}, {"name": "z"}]
+    some = [("User", {"uid": 2, **fields}) for fields in versions]
+    with pytest.raises(ConflictError, match="load: row 7: User") as caught:
+        pair.store.load([*some, ("User", {"uid": 3, "email": "u2"}), ("User", {"uid": 2, **wrong}), *some])
+    assert caught.value.row == 7
+
+
 GENERATED = """
 entities:
   Event: { fields: { eid: "ulid, key", n: int } }
@@ -206,12 +217,90 @@ def test_a_row_that_stopped_a_load_is_put_right_or_taken_out(both: Both) -> None
             assert store.verify().ok
 
 
+def test_rows_without_keys_are_there_once_though_some_are_gone(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first ones: nothing follows from that for the others."""
+    monkeypatch.setattr(load, "BULK", 4)
+    pair = both(PASSED, [("Topic", {"tid": 1, "name": "a"})])
+    rows = [("Event", {"topic": 1, "n": n}) for n in range(12)]
+    with keyplan.open(pair.store.model, pair.url, design=pair.store.design, clock=pair.clock) as store:
+        for _ in range(2):
+            assert store.load(rows, done=0) == 12
+            assert [row["n"] for row in store.events.all(topic=1)] == [*range(12)]
+            assert store.topic(tid=1)["many"] == 12
+            assert store.drop(topic=1, most=3) == 4
+            assert store.move(topic=1, n=6, to=20) == store.move(topic=1, n=10, to=21) == 1
+        assert store.verify().ok
+
+
+def test_rows_that_are_new_are_not_looked_for_one_after_the_other(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where only a scan finds them, all rows would be read for a few of them, and again for the next few."""
+    monkeypatch.setattr(load, "BULK", 20)
+    monkeypatch.setattr(load, "TOGETHER", 5)
+    pair = both(PASSED, [("Topic", {"tid": 1, "name": "a"})])
+    sought: list[object] = []
+    by_key = RowReader.by_key
+
+    def counted(reader: RowReader, rows: Iterable[Any], *given: Any, **named: Any) -> Any:
+        some = list(rows)
+        sought.extend(key for entity, key in some if entity == "Event")
+        return by_key(reader, some, *given, **named)
+
+    monkeypatch.setattr(RowReader, "by_key", counted)
+    with keyplan.open(pair.store.model, pair.url, design=pair.store.design, clock=pair.clock) as store:
+        for number, done in enumerate((None, 0), 1):
+            store.load([("Event", {"topic": 1, "n": n}) for n in range(60)], done=done)
+            assert store.topic(tid=1)["many"] == 60 * number
+        if pair.store.design.engine == "dynamodb":
+            assert not sought
+
+
+PASSED = """
+entities:
+  Topic: { fields: { tid: "int, key", name: string(4), many: count(events) } }
+  Event:
+    fields: { eid: "ulid, key", topic: "Topic, as events", n: int }
+patterns:
+  topic: { find: Topic, where: "tid = :tid" }
+  events: { find: Event, where: "topic = :topic", order: n, page: 100 }
+writes:
+  move: { update: Event, set: { n: ":to" }, where: "topic = :topic and n = :n", rows: 1 }
+  drop: { delete: Event, where: "topic = :topic and n <= :most", rows: 4 }
+"""
+
+COPIED = """
+entities:
+  Event: { fields: { eid: "ulid, key", n: int } }
+  Talk: { fields: { tid: "int, key", title: "string(8), optional" } }
+  Message: { fields: { mid: "ulid, key", talk: Talk, title: "string(8), from talk.title", n: int } }
+patterns:
+  events: { find: Event, where: "n = :n", order: eid, page: 100 }
+  talk: { find: Talk, where: "tid = :tid" }
+  messages: { find: Message, where: "n = :n", order: mid, page: 100 }
+"""
+
+
+def test_a_row_that_has_to_wait_is_put_right(both: Both) -> None:
+    """What comes behind it has other keys then, and was not written before it."""
+    pair = both(COPIED, [("Talk", {"tid": 1, "title": "a"}), ("Talk", {"tid": 2})])
+    with keyplan.open(pair.store.model, pair.url, design=pair.store.design, clock=pair.clock) as store:
+        for number, before in enumerate([[], [("Talk", {"tid": 1, "title": "a"})]]):
+            after = [("Message", {"talk": 1, "title": "b", "n": number}), ("Event", {"n": number})]
+            with pytest.raises(ArgumentError, match=f"load: row {len(before) + 1}: Message: 'title' has nothing"):
+                store.load([*before, ("Message", {"talk": 2, "n": number}), *after], done=0)
+            store.load([*before, ("Message", {"talk": 1, "n": number}), *after], done=0)
+            assert len(list(store.messages.all(n=number))) == 2
+            assert len(list(store.events.all(n=number))) == 1
+        assert store.verify().ok
+
+
 def test_a_row_with_nothing_to_copy_is_named(both: Both) -> None:
+    """Of an order that comes in several versions, the one that it is."""
     needed = MODEL.replace("buyer: string(8), optional 50%, from", "buyer: string(8), from")
     pair = both(needed, [("User", {"uid": 1, "name": "x"}), ("User", {"uid": 2})])
-    with pytest.raises(ArgumentError, match="load: row 2: Order: 'buyer' has nothing to copy") as caught:
-        pair.store.load([("Order", {"oid": 1, "user": 1}), ("Order", {"oid": 2, "user": 2})])
-    assert caught.value.row == 2
+    orders: list[tuple[str, dict[str, Any]]] = [("Order", {"oid": 1, "user": 1}), ("Order", {"oid": 2, "user": 1})]
+    with pytest.raises(ArgumentError, match="load: row 3: Order: 'buyer' has nothing to copy") as caught:
+        pair.store.load([*orders, ("Order", {"oid": 2, "user": 2}), *orders])
+    assert caught.value.row == 3
 
 
 def test_a_unique_value_of_another_row_is_a_conflict(both: Both) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time
 from pathlib import Path
@@ -114,11 +115,12 @@ class _Lines:
     def rows(self, file: BinaryIO) -> Iterator[Row]:
         count = 0
         for number, data in enumerate(file, 1):
-            if not data.strip():
+            line = data.removeprefix(BOM_UTF8) if number == 1 else data
+            if not line.strip():
                 self.empty.append(count)
                 continue
             try:
-                row = self.row(data.decode("utf-8-sig" if number == 1 else "utf-8"))
+                row = self.row(line.decode())
             except UnicodeDecodeError:
                 raise keyplan.ArgumentError(
                     f"{self.name}:{number}: the rows are not UTF-8; save them in that encoding"
@@ -131,5 +133,5 @@ class _Lines:
     def row(self, text: str) -> Row:
         pair = keyplan.parse_json(text)
         if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], dict)):
-            raise ValueError('expected ["Entity", {row}]')
+            raise ValueError('expected ["Entity", {row}]; give the name of an entity, and the fields of a row by name')
         return pair[0], keyplan.row_from_json(self.model, pair[0], pair[1])

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from keyplan.emit.python_head import COMMON, HEAD
+from keyplan.emit.python_head import COMMON, HEAD, IMPORTED
+from keyplan.emit.python_names import apart, class_title
 from keyplan.model.arguments import Binder
 from keyplan.model.entity import Column, Entity
 from keyplan.model.model import Model
@@ -34,10 +35,6 @@ _NAMES = {
     "ulid": "str",
 }
 
-_IMPORTED = {
-    *("AsyncIterator", "Callable", "Iterable", "Iterator", "Mapping", "Sequence", "Set", "Decimal", "Any", "Literal"),
-    *("NotRequired", "Protocol", "Self", "TypedDict", "TypeVar", "UUID", "Design", "Model"),
-}
 _DEFINED = {"Row", "Consistency", "Page", "Executed", "ViewReport", "Verification"}
 """Names that the text has already."""
 
@@ -52,8 +49,9 @@ class _Writer:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.name = _camel(model.name)
-        self.taken = {self.name, f"Async{self.name}", *_IMPORTED, *_DEFINED}
+        taken = {name for names in IMPORTED.values() for name in names} | _DEFINED
+        self.name = class_title(model.name, taken | {name.removeprefix("Async") for name in taken})
+        self.taken = {*taken, self.name, f"Async{self.name}"}
         self.classes: list[str] = []
         self.parts: dict[str, str] = {}
         """The classes of the arguments of writes that are parts of transactions."""
@@ -76,13 +74,18 @@ class _Writer:
                     lines += self.iterable(call, arguments, answer, is_async)
                 else:
                     lines += self.method(name, arguments, answer, is_async)
-        protocols = [
+        protocols = "\n\n\n".join(
             f'class {prefix}{self.name}(Protocol):\n    """The store of the model \'{self.model.name}\'."""\n\n'
             + "\n".join(f"    {line}" for line in stores[bool(prefix)])
             for prefix in ("", "Async")
-        ]
-        head = HEAD.format(model=self.model.name, name=self.name)
-        return "\n\n".join([head, *(f"{each}\n" for each in (*self.classes, *protocols))])
+        )
+        protocols, known_as = apart(self.model.calls, self.taken, protocols)
+        imports = "\n".join(
+            f"from {module} import {', '.join(names)}" for module, names in IMPORTED.items() if module != "keyplan"
+        )
+        head = HEAD.format(model=self.model.name, name=self.name, imports=imports)
+        parts = [*self.classes, *(["\n".join(known_as)] if known_as else []), protocols]
+        return "\n\n".join([head, *(f"{each}\n" for each in parts)])
 
     def method(self, name: str, arguments: Sequence[str], answer: str, is_async: bool) -> list[str]:
         """A call; asked to explain itself, it returns what it did besides."""
@@ -108,9 +111,7 @@ class _Writer:
 
     def title(self, text: str) -> str:
         """A class name that nothing else has."""
-        name = _camel(text)
-        while name in self.taken:
-            name += "_"
+        name = class_title(text, self.taken)
         self.taken.add(name)
         return name
 
@@ -332,10 +333,6 @@ def _tuple(types: Sequence[str]) -> str:
 def _signature(arguments: Sequence[str]) -> str:
     """Arguments by keyword only."""
     return ", ".join(["self", *(["*", *arguments] if arguments else [])])
-
-
-def _camel(text: str) -> str:
-    return "".join(part[:1].upper() + part[1:] for part in text.replace("-", "_").split("_") if part)
 
 
 def _snake(text: str) -> str:

@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+IMPORTED = {
+    "collections.abc": ("AsyncIterator", "Callable", "Iterable", "Iterator", "Mapping", "Sequence", "Set"),
+    "datetime": ("date", "datetime"),
+    "decimal": ("Decimal",),
+    "typing": (
+        *("TYPE_CHECKING", "Any", "Literal", "NotRequired", "Protocol", "Self", "TypedDict", "TypeVar", "overload"),
+    ),
+    "uuid": ("UUID",),
+    "keyplan": ("Design", "Model"),
+}
+"""What the text imports, by modules."""
+
 HEAD = '''"""The calls of the model '{model}', typed; written by `keyplan emit --to python`, not to be edited.
 
     store = cast({name}, keyplan.open(...))
@@ -10,11 +22,7 @@ HEAD = '''"""The calls of the model '{model}', typed; written by `keyplan emit -
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
-from datetime import date, datetime
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, Protocol, Self, TypedDict, TypeVar, overload
-from uuid import UUID
+{imports}
 
 if TYPE_CHECKING:
     from keyplan import Design, Model

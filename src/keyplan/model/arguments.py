@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from keyplan.errors import ArgumentError, nearest
+from keyplan.errors import ArgumentError, nearest, quoted
 from keyplan.model.entity import Entity
 from keyplan.model.model import Model
 from keyplan.model.pattern import Condition, Param, Pattern
@@ -167,7 +167,7 @@ def check_names(label: str, known: Iterable[str], arguments: Mapping[str, Any]) 
         if name not in names:
             listed = ", ".join(f"'{one}'" for one in names)
             hint = nearest(str(name), names) or (f"; it takes {listed}" if names else "; it takes none")
-            raise ArgumentError(f"{label}: unknown argument '{name}'{hint}")
+            raise ArgumentError(f"{label}: unknown argument {quoted(name)}{hint}")
 
 
 def missing_arguments(label: str, names: Sequence[str]) -> ArgumentError:

@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 from uuid import UUID
 
@@ -68,7 +68,7 @@ def arguments_from_text(
             elif argument in texts:
                 result[argument] = _from_text(shape, texts[argument])
             else:
-                result[argument] = _from_json(shape, value)
+                result[argument] = _converted(shape, value)
         except ValueError as error:
             hint = such_as(shape, error, "give") if isinstance(shape, Type) else ""
             raise ArgumentError(f"{name}: argument '{argument}': {error}{hint}") from None
@@ -80,24 +80,26 @@ def row_from_json(model: Model, entity: str, row: Mapping[str, object]) -> dict[
     about = model.entities.get(entity)
     if about is None:
         raise ArgumentError(no_entity(model, entity))
-    shape = _Row(_field_shapes(about))
-    try:
-        converted: dict[str, Any] = _from_json(shape, row)
-    except ValueError as error:
-        raise ArgumentError(f"{entity}: {error}") from None
+    shapes = _field_shapes(about)
+    converted = dict(row)
+    for name in row.keys() & shapes.keys():
+        try:
+            converted[name] = _converted(shapes[name], row[name])
+        except ValueError as error:
+            raise ArgumentError(f"{entity}: argument '{name}': {error}") from None
     return converted
 
 
 def no_entity(model: Model, name: str) -> str:
     """What is said of a name that no entity has."""
     hint = nearest(name, list(model.entities)) or f"; there are {', '.join(model.entities)}"
-    return f"no entity '{name}'{hint}"
+    return f"no entity {quoted(name)}{hint}"
 
 
 def parse_json(text: str) -> Any:
     """JSON with decimals exact; raises ValueError with a short reason."""
     try:
-        return json.loads(text, parse_float=Decimal, parse_constant=_no_constant, object_pairs_hook=_each_once)
+        return json.loads(text, parse_float=_decimal, parse_constant=_no_constant, object_pairs_hook=_each_once)
     except RecursionError:
         raise ValueError("is nested too deep; make it simpler") from None
     except _UnfitError:
@@ -111,6 +113,13 @@ def parse_json(text: str) -> Any:
 
 class _UnfitError(ValueError):
     """JSON that could be read, but not as what somebody meant."""
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent of twenty digits
+        raise _UnfitError(f"has the number {quoted(text)}, which is out of all ranges; give another") from None
 
 
 def _no_constant(name: str) -> None:
@@ -196,7 +205,7 @@ def _from_text(shape: _Shape, text: str) -> Any:
         stripped = text.strip()
         if shape.of is not None:
             if stripped.startswith("["):
-                return _from_json(shape, parse_json(stripped))
+                return _converted(shape, parse_json(stripped))
             return [_from_text(shape.of, item.strip()) for item in stripped.split(",")] if stripped else []
         return parse(shape, text) if shape.kind in _PARSED else text
     if isinstance(shape, _Reference) and not text.lstrip().startswith(("[", "{")):
@@ -206,7 +215,15 @@ def _from_text(shape: _Shape, text: str) -> Any:
                 f"expected {len(shape.parts)} values with commas, got {len(parts)}; give every part of the key"
             )
         return tuple(_from_text(type, part) for type, part in zip(shape.parts, parts, strict=True))
-    return _from_json(shape, parse_json(text))
+    return _converted(shape, parse_json(text))
+
+
+def _converted(shape: _Shape, value: Any) -> Any:
+    """What `_from_json` makes of a value from outside; the parser takes what is nested a little deeper than it does."""
+    try:
+        return _from_json(shape, value)
+    except RecursionError:
+        raise ValueError("is nested too deep; make it simpler") from None
 
 
 def _from_json(shape: _Shape, value: Any) -> Any:

@@ -6,16 +6,17 @@ import inspect
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from keyplan.emit.python import _camel as write_title
 from keyplan.emit.python import write
+from keyplan.emit.python_names import camel
 from keyplan.engines import get_engine
-from keyplan.model.load import load_model
+from keyplan.model.load import load_model, parse_model
 from keyplan.plan.design import Design, Objective
 from keyplan.store.core import Core
 from keyplan.store.store import AsyncStore, Store
@@ -177,7 +178,7 @@ def test_the_types_have_the_signatures_of_the_store(folder: Path, file: Path) ->
     model = example(file.stem)
     forms: dict[str, list[Any]] = {}
     types = imported(folder / f"{file.stem}_types.py", forms)
-    name = write_title(model.name)
+    name = camel(model.name)
     core = Core(model, designed(file.stem, "sqlite"), get_engine("sqlite"))
     for store, protocol in ((Store(core, NO_PORT), types[name]), (AsyncStore(core, NO_PORT), types[f"Async{name}"])):
         is_async = isinstance(store, AsyncStore)
@@ -208,3 +209,84 @@ def test_the_types_have_the_signatures_of_the_store(folder: Path, file: Path) ->
 def test_the_types_can_be_imported(folder: Path, file: Path) -> None:
     done = subprocess.run([sys.executable, f"{file.stem}_types.py"], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+TYPED = (
+    *(
+        "int",
+        "str",
+        "bytes",
+        "float",
+        "bool",
+        "list",
+        "tuple",
+        "frozenset",
+        "date",
+        "datetime",
+        "Decimal",
+        "UUID",
+        "Any",
+    ),
+    *(
+        "Literal",
+        "overload",
+        "property",
+        "object",
+        "none",
+        "true",
+        "false",
+        "Sequence",
+        "Page",
+        "Row",
+        "Executed",
+        "Self",
+    ),
+    *("Get", "Thing", "type", "Protocol", "NotRequired", "Iterator", "Names", "names_call", "Design", "Consistency"),
+)
+"""Names of calls that the types have for something else."""
+MODELS = ("none", "row", "page", "any", "executed", "design", "overload", "property", "iterator", "names", "things")
+
+
+def strange(name: str, calls: Sequence[str]) -> str:
+    """A model with values of all types, and patterns of these names with one row and with many."""
+    found = "".join(
+        f"  {call}: {{ find: T, where: '{'day = :day and text = :text' if number % 2 else 'id = :id'}', rate: 1/s }}\n"
+        for number, call in enumerate(calls)
+    )
+    return f"""
+keyplan: 1
+name: {name}
+entities:
+  T:
+    count: 1k
+    fields:
+      id: uuid, key
+      text: string(4)
+      day: date
+      date: date
+      at: timestamp
+      data: bytes(4)
+      sum: decimal(2)
+      share: float
+      tags: set(int, avg 2)
+      steps: "list(int, avg 2)"
+      kind: enum(a, b)
+      free: bool
+patterns:
+{found}
+writes:
+  add: {{ create: T, rate: 1/s }}
+  things: {{ update: T, set: [day, steps, kind], where: "id = :id", return: [date, day], rate: 1/s }}
+transactions:
+  both: [add, things x1 max 3]
+"""
+
+
+@pytest.mark.thorough
+def test_names_that_mean_something_else_in_the_types(tmp_path: Path) -> None:
+    for name in ("depot", *MODELS):
+        calls = TYPED if name == "depot" else [name] if name not in ("design", "things") else []
+        for file, text in write(parse_model(strange(name, calls)), NO_DESIGN).items():
+            (tmp_path / file).write_text(text)
+            exec(text, {"__name__": "types_of_a_model"})
+    assert mypy(tmp_path, ".") == []

@@ -13,6 +13,7 @@ from keyplan.errors import ArgumentError
 from keyplan.model.arguments import bind_params
 from keyplan.model.interchange import arguments_from_text, parse_json, row_from_json, to_plain
 from keyplan.model.load import parse_model
+from keyplan.model.new_row import row_from_arguments
 
 MODEL = parse_model(
     """
@@ -114,6 +115,25 @@ def test_mistakes(name: str, texts: dict[str, str], message: str) -> None:
 
 def test_unknown_arguments_are_left_to_the_call() -> None:
     assert arguments_from_text(MODEL, "box_at", {"plaice": "7"}) == {"plaice": "7"}
+
+
+@pytest.mark.parametrize("depth", [101, 400, 700])
+def test_what_is_nested_deeper_than_it_can_be_taken(depth: int) -> None:
+    """Whatever of it the parser lets through is refused here, or by the call."""
+    given = parse_json(f"{'[' * depth}{']' * depth}")
+    box = {"shelf": "a", "place": 1, "weight": 1, "seal": "", "open": True, "labels": [], "notes": given}
+    with pytest.raises(ArgumentError, match=r"'notes'.* deep; make it simpler"):
+        row_from_arguments(MODEL, "load", "Box", row_from_json(MODEL, "Box", box), now=datetime.now(UTC))
+
+
+def test_rows_in_lists_in_lists() -> None:
+    with pytest.raises(ArgumentError, match="argument 'things': is nested too deep"):
+        arguments_from_text(MODEL, "add_box", {}, {"things": parse_json(f"{'[' * 800}{']' * 800}")})
+
+
+def test_a_field_that_cannot_be_read_is_named() -> None:
+    with pytest.raises(ArgumentError, match="Box: argument 'seal': expected base64"):
+        row_from_json(MODEL, "Box", {"shelf": "a", "place": 1, "seal": "?"})
 
 
 def test_unknown_entities() -> None:

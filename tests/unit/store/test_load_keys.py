@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import UserDict
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 import pytest
@@ -91,6 +92,20 @@ def test_a_row_that_is_looked_at_again_has_the_ids_that_it_had(derived: bool) ->
 def test_what_is_left_out_need_not_be_rows() -> None:
     keys = Keys(MODEL, generate, True)
     assert keys.passed(iter([5, (), ("Nothing", {}), (["Event"], {}), ("Event", 5), None])) == 6
+
+
+def test_values_that_show_their_address_are_what_they_hold() -> None:
+    class Zone(tzinfo):
+        def utcoffset(self, moment: datetime | None) -> timedelta:
+            return timedelta(hours=1)
+
+    def rows() -> list[tuple[str, dict[str, Any]]]:
+        when = datetime(2025, 1, 1, tzinfo=Zone())
+        return [("Event", {"n": UserDict(a=[memoryview(b"a"), when, {memoryview(b"b")}])})]
+
+    assert made(rows()) == made(rows())
+    other = [("Event", {"n": UserDict(a=[memoryview(b"a"), NOW, {memoryview(b"b")}])})]
+    assert made(rows()) != made(other)
 
 
 def test_keys_are_the_same_in_every_process() -> None:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from keyplan.errors import ArgumentError, ConflictError, KeyplanError
+from keyplan.model.entity import EXPIRES
 from keyplan.model.interchange import no_entity
-from keyplan.model.new_row import row_from_arguments
+from keyplan.model.new_row import NewRow, row_from_arguments
 from keyplan.store.bulk.keys import Keys
 from keyplan.store.core import Core
 from keyplan.store.writing.jobs import Put
@@ -26,8 +27,9 @@ def job_of(core: Core, keys: Keys, number: int, row: tuple[Any, Any], now: Any) 
         raise ArgumentError(f"load: {entity}: expected a mapping of fields, got {fields.__class__.__name__}")
     new_id = keys.of(number, entity, fields)
     new = row_from_arguments(core.model, f"load: {entity}", entity, fields, now=now, new_id=new_id)
-    new.is_new = new.is_new and keys.is_new(entity)
-    return Put(core.model, about, new.label, new.key(about), new, True)
+    key = new.key(about)
+    new.is_new = new.is_new and keys.is_new(entity, key)
+    return Put(core.model, about, new.label, key, new, True)
 
 
 def started(rows: Iterable[Any], done: int) -> Iterable[Any]:
@@ -47,10 +49,16 @@ def blame(core: Core, keys: Keys, batch: Sequence[Any], before: int, error: Exce
             if not isinstance(row, tuple | list) or len(row) != 2:
                 raise ArgumentError(f"load: expected (entity, fields), got {_shown(row)}")
             job = job_of(core, keys, number, (row[0], row[1]), core.clock())
-            if place == (job.entity.name, job.key):
+            if place == (job.entity.name, job.key) and _is_version(job.new, getattr(error, "version", None)):
                 raise error
         except KeyplanError as found:
             raise _numbered(found, number) from error
+
+
+def _is_version(new: NewRow, values: Mapping[str, object] | None) -> bool:
+    """Whether values are those of a row, but for what is filled in."""
+    later = {*new.filled, *new.sources, EXPIRES}
+    return values is None or all(values[name] == value for name, value in new.values.items() if name not in later)
 
 
 def _numbered(error: KeyplanError, number: int) -> KeyplanError:

@@ -11,10 +11,13 @@ rows may be written already.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any
+from uuid import UUID
 
 from keyplan.model.identifiers import ulid_of, uuid_of
 from keyplan.model.model import Model
@@ -22,6 +25,8 @@ from keyplan.model.new_row import NewId, row_maker
 from keyplan.model.types import Type
 
 _HALF = 2**40 - 1
+_BEYOND = ulid_of(2**40, 0, 0)
+"""Ulids with a time in them come behind it, those with the number of a row before it."""
 
 
 class Keys:
@@ -31,8 +36,9 @@ class Keys:
         """`derived`: worked out from the rows; else `new_id` makes them."""
         self.model = model
         self.derived = derived
-        self.beyond: set[str] = set()
-        """Entities of which none but new rows are to come: an earlier load was cut off before it got so far."""
+        self.there: dict[str, Sequence[int]] = {}
+        """Of entities whose rows were looked through: the hashes of all keys that are there and may have been worked
+        out, in order."""
         self._new_id = new_id
         self._chains: dict[str, _Chain] = {}
         self._first: str | None = None
@@ -58,9 +64,18 @@ class Keys:
 
         return make
 
-    def is_new(self, entity: str) -> bool:
+    def is_new(self, entity: str, key: tuple[Any, ...]) -> bool:
         """Whether no row can be there under a key that was generated."""
-        return not self.derived or entity in self.beyond
+        there = self.there.get(entity)
+        if not self.derived or there is None:
+            return not self.derived
+        number = hash(key)
+        place = bisect_left(there, number)
+        return place == len(there) or there[place] != number
+
+    def has_seen(self, entity: str, found: array[int]) -> None:
+        """All rows of an entity were looked through; these are the hashes of those of their keys that are derived."""
+        self.there[entity] = array("q", sorted(found))
 
     def passed(self, rows: Iterable[Any]) -> int:
         """Counts rows that are left out since they are written; the keys of those that follow depend on them."""
@@ -73,6 +88,10 @@ class Keys:
                 for type in self.left_out(entity, fields):
                     self._derive(type, entity, fields)
         return count
+
+    def are_chained(self, entity: str) -> bool:
+        """Whether the key of a row may depend on the rows of its entity before it."""
+        return self.derived and bool(row_maker(self.model, entity).generated)
 
     def left_out(self, entity: Any, fields: Any) -> list[Type]:
         """The types of the ids that a row has to be given; none if it is no row."""
@@ -96,6 +115,13 @@ class Keys:
         return ulid_of(chain.count, number >> 40 & _HALF, number & _HALF)
 
 
+def is_derived(key: Sequence[Any]) -> bool:
+    """Whether a part of a key is such as loads work out."""
+    return any(
+        value.version == 8 if isinstance(value, UUID) else isinstance(value, str) and value < _BEYOND for value in key
+    )
+
+
 class _Chain:
     """A digest of rows, one after the other."""
 
@@ -111,9 +137,20 @@ class _Chain:
 
 
 def _content(fields: Mapping[str, Any]) -> str:
-    """A row as text, the same in every process: sets have an order in each that is its own."""
+    """A row as text, the same in every process: sets have an order in each that is its own, and some things an address
+    that they show."""
     return ", ".join(sorted([f"{name!r}: {_text(value)}" for name, value in fields.items()]))
 
 
 def _text(value: Any) -> str:
-    return f"{{{', '.join(sorted(map(repr, value)))}}}" if isinstance(value, set | frozenset) else repr(value)
+    if isinstance(value, str | int):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return f"{{{', '.join([f'{name!r}: {_text(one)}' for name, one in value.items()])}}}"
+    if isinstance(value, Set):
+        return f"{{{', '.join(sorted(map(_text, value)))}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_text, value))}]"
+    if isinstance(value, memoryview):
+        return repr(bytes(value))
+    return value.isoformat() if isinstance(value, datetime) else repr(value)

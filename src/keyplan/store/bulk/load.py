@@ -26,7 +26,7 @@ from keyplan.store.bulk.looked_for import Missing, is_scanned, looked_for
 from keyplan.store.core import Core
 from keyplan.store.writing.changes import Batch
 from keyplan.store.writing.fresh import FreshRows, key_of
-from keyplan.store.writing.jobs import Job, Put
+from keyplan.store.writing.jobs import Put
 from keyplan.store.writing.rows import World
 
 BULK = 5000
@@ -165,7 +165,7 @@ class Waiting:
         self.whole: dict[str, list[Row]] = {}
         self.bulk: dict[tuple[str, Key], Put] = {}
         self.fresh: dict[str, dict[Key, Row]] = {}
-        self.slow: dict[tuple[str, Key], Job] = {}
+        self.slow: dict[tuple[str, Key], Put] = {}
         self.copied = Copied(loading.core)
 
     def write_quick(self) -> Proc[None]:
@@ -189,9 +189,10 @@ class Waiting:
             self.copied.clear()
 
     def is_after_slow(self, entity: Entity, keys: Sequence[Key]) -> bool:
-        """Whether slow rows have to be written before these: earlier versions of them, what copies from them, and
-        those that may have had the same unique values."""
-        if entity.unique and any(name == entity.name for name, _ in self.slow):
+        """Whether slow rows have to be written before these: earlier versions of them, what copies from them, those
+        that may have had the same unique values, and those that change their keys if they are wrong and put right."""
+        ordered = entity.unique or self.loading.keys.are_chained(entity.name)
+        if ordered and any(name == entity.name for name, _ in self.slow):
             return True
         name = entity.name
         return any((name, key) in self.slow or self.copied.has(name, key) for key in keys)
@@ -239,15 +240,25 @@ def load_rows(loading: Loading) -> Proc[None]:
     waiting = Waiting(loading, core.clock())
     scanned = {entity for entity in {entity for entity, _ in loading.batch} if loading.way(entity).scanned}
     loading.missing = yield from looked_for(core, loading.keys, loading.batch, loading.done, scanned, waiting.now)
-    number = loading.done
-    for entity, run in groupby(loading.batch, key=itemgetter(0)):
+    batch, number = loading.batch, loading.done
+    if loading.keys.derived and number == 0:
+        # All keys depend on the first row of the load. Until it is written, it may be wrong, and put right.
+        yield from write_rows(waiting, batch[:1], number)
+        batch, number = batch[1:], 1
+    yield from write_rows(waiting, batch, number)
+
+
+def write_rows(waiting: Waiting, rows: Sequence[tuple[str, Mapping[str, Any]]], number: int) -> Proc[None]:
+    """Writes rows, which come after so many others."""
+    loading, core = waiting.loading, waiting.core
+    for entity, run in groupby(rows, key=itemgetter(0)):
         way = loading.way(entity)
         given = [fields for _, fields in run]
         before, number = number, number + len(given)
-        rows = way.make(given) if way.make is not None else None
+        whole = way.make(given) if way.make is not None else None
         quick = way.is_bulk or way.fresh is not None
-        if rows is not None and quick:
-            yield from waiting.add_rows(entity, way, rows)
+        if whole is not None and quick:
+            yield from waiting.add_rows(entity, way, whole)
             continue
         for place, fields in enumerate(given, before + 1):
             job = job_of(core, loading.keys, place, (entity, fields), waiting.now)
@@ -266,7 +277,7 @@ def _put(core: Core, entity: str, row: Row) -> Put:
     return Put(core.model, about, new.label, new.key(about), new, True)
 
 
-def _depends(job: Put, waiting: Mapping[Any, Job]) -> bool:
+def _depends(job: Put, waiting: Mapping[Any, Put]) -> bool:
     """Whether a snapshot may come from a row that is not written yet, through more than one reference."""
     return any(len(path.roles) > 1 for path in job.new.sources.values()) and bool(waiting)
 
@@ -369,11 +380,11 @@ def put_all(core: Core, jobs: list[Put], now: Any) -> Proc[None]:
             about = getattr(reply, "edit", None)
             if isinstance(about, int):
                 job = jobs[edits[about].row]
-                reply.place = (job.entity.name, job.key)
+                reply.place, reply.version = (job.entity.name, job.key), job.new.values
             raise reply
 
 
-def upsert_all(loading: Loading, jobs: list[Job], now: Any) -> Proc[None]:
+def upsert_all(loading: Loading, jobs: Sequence[Put], now: Any) -> Proc[None]:
     """Upserts rows together, fewer at once where the engine cannot do so many."""
     start = 0
     while start < len(jobs):
@@ -388,17 +399,20 @@ def upsert_all(loading: Loading, jobs: list[Job], now: Any) -> Proc[None]:
         except ConflictError:  # none of them was written; one by one says which it is
             for job in some:
                 yield from put_one(loading.core, job, now)
+        except KeyplanError as error:
+            error.version = next((job.new.values for job in some if error.place == (job.entity.name, job.key)), None)
+            raise
         for job in some:
             loading.missing.pop((job.entity.name, job.key), None)  # it is there now, for later versions of it
         start += len(some)
 
 
-def put_one(core: Core, job: Job, now: Any) -> Proc[None]:
+def put_one(core: Core, job: Put, now: Any) -> Proc[None]:
     """Puts one row, of which the error then is."""
     try:
         yield from core.writer.commit([job], now)
     except ConflictError as error:
-        error.place = (job.entity.name, job.key)
+        error.place, error.version = (job.entity.name, job.key), job.new.values
         raise
 
 
