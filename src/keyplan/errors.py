@@ -69,6 +69,10 @@ class ArgumentError(KeyplanError, ValueError):
 class RangeError(ArgumentError):
     """A write that would leave the range of a field's type; of that row nothing was written."""
 
+    def __init__(self, message: str, *, edit: int | None = None) -> None:
+        super().__init__(message)
+        self.edit = edit
+
 
 class CursorError(ArgumentError):
     """A cursor that was not handed out by this pattern of this model."""

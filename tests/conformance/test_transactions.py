@@ -38,11 +38,13 @@ writes:
   place: { create: Order, with: [items] }
   take: { update: Product, add: { stock: "-:n" }, where: "sku = :sku", if: "stock >= :n", return: [stock] }
   reprice: { update: Product, set: [price], where: "sku = :sku" }
+  bring: { update: Product, add: { stock: ":n" }, where: "sku = :sku" }
   code: { update: Product, set: [code], where: "sku = :sku" }
   drop: { delete: Order, with: [items], where: "oid = :oid" }
   pay: { update: Order, set: { state: paid }, where: "oid = :oid" }
 transactions:
   checkout: [place, take x2 max 3]
+  deliver: [reprice, bring x2 max 3]
   swap: [code x2 max 2]
   price_and_place: [reprice, place]
   replace: [drop, place]
@@ -75,6 +77,16 @@ def test_or_nothing_does(shop: Pair, take: Any) -> None:
     assert shop.same("order", oid=1) is None
     assert shop.same("product", sku="p")["stock"] == 5
     assert shop.same("product", sku="p")["sales"] == 0
+
+
+def test_a_number_out_of_its_range_is_told_of_the_write_that_takes_it_there(shop: Pair) -> None:
+    beyond, within = {"sku": "p", "n": 2**63 - 5}, {"sku": "s", "n": 1}
+    said = shop.refused("deliver", reprice={"sku": "q", "price": 2}, bring=[within, beyond])
+    assert said.startswith("deliver: bring[1]: ")
+    assert shop.refused("deliver", reprice={"sku": "q", "price": 2}, bring=[beyond, within]).startswith(
+        "deliver: bring[0]: "
+    )
+    assert [shop.same("product", sku=sku)["stock"] for sku in "ps"] == [5, 9]
 
 
 def test_a_refused_create_takes_everything_back(shop: Pair) -> None:

@@ -105,7 +105,7 @@ def parse_json(text: str) -> Any:
     except _UnfitError:
         raise
     except json.JSONDecodeError as error:
-        where = f"{error.msg} at character {error.pos + 1}"
+        where = f"{error.msg.removesuffix(' at')} at character {error.pos + 1}"
         raise ValueError(f"is not JSON: {where}; check quotes, commas and brackets there") from None
     except ValueError:  # Python reads no whole numbers of thousands of digits
         raise ValueError("has a number with too many digits; shorten it") from None

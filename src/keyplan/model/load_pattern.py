@@ -70,7 +70,7 @@ class PatternReader(SelectReader):
             self.report.add(
                 entries["stale"], "'stale' allows an old answer and 'consistency: strong' forbids it; keep one"
             )
-        rows = self.rows(entity, entries.get("rows"))
+        rows = self.rows(entity, entries.get("rows"), where)
         shape = self.shape(kind, entity, rest, where, entries, node, params)
         return Pattern(
             name=name,

@@ -168,7 +168,9 @@ class WriteReader(SelectReader):
                 self.report.add(
                     entries.get("where", node), f"an upsert with set or add names exactly the key: {listed}"
                 )
-        elif not by_key and "rows" not in entries and len(where) == self.written(entries["where"]):
+        elif not by_key and "rows" not in entries:
+            if len(where) != self.written(entries["where"]):
+                return True  # what could not be read may be the key
             self.report.add(
                 entries["where"],
                 f"this may mean several rows of '{entity}'; fix the key ({', '.join(key)}) or say how many with 'rows'",

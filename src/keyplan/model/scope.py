@@ -83,16 +83,28 @@ class Scope(Reader):
         self.report.add(node, f"unknown entity '{shown(name)}'{self.report.among(name, self.model.entities)}")
         return None
 
-    def rows(self, entity: str, node: Node | None) -> float | None:
-        """How many rows match, which is at most how many there are."""
+    def rows(self, entity: str, node: Node | None, where: tuple[Condition, ...] = ()) -> float | None:
+        """How many rows match, which is at most how many there can be."""
         rows = self.amount(node, "rows", units.parse_count)
-        count = self.model.entities[entity].count
-        if node is not None and rows is not None and rows > count:
-            has = units.format_count(count)
-            self.report.add(
-                node, f"{units.format_count(rows)} rows cannot match, since '{entity}' has {has}; correct one"
-            )
+        if node is None or rows is None:
+            return rows
+        most, why = self.most(entity, where)
+        if rows > most:
+            self.report.add(node, f"{units.format_count(rows)} rows cannot match, since {why}; correct one")
         return rows
+
+    def most(self, entity: str, where: tuple[Condition, ...]) -> tuple[float, str]:
+        """How many rows can match at most, and what says so."""
+        here = self.model.entities[entity]
+        if entity not in self.report.keyless and self.fixes_one(entity, where):
+            return 1, f"the key or a unique value of '{entity}' is given, and one row has it"
+        bounds: list[tuple[float, str]] = [(here.count, f"'{entity}' has {units.format_count(here.count)}")]
+        fixed = self.fixed(where)
+        for name, item in here.fields.items():
+            columns = {column.name for column in here.columns.values() if column.field == name}
+            if item.most is not None and columns and columns <= fixed:
+                bounds.append((item.most, f"'{name}' is given, and at most {item.most} rows have the same"))
+        return min(bounds)
 
     def path(self, entity: str, text: str, node: Node) -> Path | None:
         """A path to a column."""

@@ -102,6 +102,11 @@ def test_rows_for_load() -> None:
         ("box_at", {"place": "seven"}, "box_at: argument 'place': expected a whole number, got 'seven'"),
         ("boxes_at", {"open": "yes"}, "boxes_at: argument 'open': expected true or false, got 'yes'"),
         ("boxes_at", {"places": "[1"}, "boxes_at: argument 'places': is not JSON"),
+        (
+            "boxes_at",
+            {"places": '["1'},
+            "boxes_at: argument 'places': is not JSON: Unterminated string starting at character 2",
+        ),
         ("add_thing", {"box": "a"}, "add_thing: argument 'box': expected 2 values"),
         ("add_box", {"seal": "?"}, "add_box: argument 'seal': expected base64"),
         ("add_box", {"things": "7"}, "add_box: argument 'things': expected a JSON object, got 7"),

@@ -124,7 +124,7 @@ def _refusal(edit: Edit, place: Place, number: int, item: Item | None) -> Keypla
     if item is not None:
         beyond = _beyond(edit, place, place.decoder(tuple(place.slots))(item))
         if beyond is not None:
-            return RangeError(f"{row}: '{beyond}' would leave the range of its type; nothing was written")
+            return RangeError(f"{row}: '{beyond}' would leave the range of its type; nothing was written", edit=number)
     if edit.tests:
         return conflict(number, f"{row} is missing, or the condition of the write does not hold; read it again")
     return conflict(number, f"{row} does not exist; check its key")

@@ -202,5 +202,5 @@ def verdict(place: Place, edit: Edit, number: int, entry: dict[str, Any] | None)
         try:
             add(slot.type, entry[path], amount)
         except OverflowError:
-            return RangeError(f"{row}: '{path}' would leave the range of its type; nothing was written")
+            return RangeError(f"{row}: '{path}' would leave the range of its type; nothing was written", edit=number)
     return None

@@ -338,7 +338,7 @@ class SqlitePort:
             try:
                 cursor.executemany(text, rows)
             except sqlite3.IntegrityError as error:
-                return refusal(table, str(error), 0, f"bulk load of {table.view.entity}")
+                return refusal(table, str(error), None, f"bulk load of {table.view.entity}")
         return None
 
     def _connect(self) -> sqlite3.Cursor:

@@ -89,13 +89,13 @@ def _is_alike(one: Edit, other: Edit) -> bool:
     )
 
 
-def refusal(table: Table, message: str, edit: int, row: str) -> KeyplanError:
+def refusal(table: Table, message: str, edit: int | None, row: str) -> KeyplanError:
     """What a violated constraint means."""
     found = _OUT_OF_RANGE.search(message)
     real = _BECAME_REAL.search(message)
     if found or real:
         name = found[1] if found else _path(real[1] if real else "", table)
-        return RangeError(f"{row}: '{name}' would leave the range of its type; nothing was written")
+        return RangeError(f"{row}: '{name}' would leave the range of its type; nothing was written", edit=edit)
     if message.startswith("UNIQUE constraint failed"):
         fields = _unique_fields(message, table)
         if fields is None:
@@ -105,7 +105,7 @@ def refusal(table: Table, message: str, edit: int, row: str) -> KeyplanError:
     return EngineError(f"{row}: sqlite refused it: {message}")
 
 
-def conflict(edit: int, message: str) -> ConflictError:
+def conflict(edit: int | None, message: str) -> ConflictError:
     """A ConflictError that knows the number of its edit."""
     error = ConflictError(message)
     error.edit = edit  # type: ignore[attr-defined]
