@@ -29,6 +29,8 @@ DUAL, PRIMAL = 1, 4
 """The solver's own numbers of its simplex methods."""
 AGAIN = 20
 """How often the solver runs for rows about larger entries: mostly once or twice."""
+FEW = 3
+"""The same among the views of the relaxation, where the program is large."""
 EXACT = 1_200
 LITTLE = 2e-4
 """In programs of more variables, the share of the whole that such rows may still be about: each run takes as long as
@@ -42,6 +44,13 @@ FAR = 0.25
 """The share of a choice among the views of the relaxation that it may be dearer than that, before others are tried."""
 NEAR = 0.2
 """Those are tried whose reduced cost is up to this share of the difference."""
+LARGE = 20_000
+"""Where more variables than this may be in a cheaper choice, to prove one takes the general solver hours: others are
+looked for among some of the views at a time, and what is left is told as the gap."""
+SOME = 60
+"""So many of them, beside those that are used."""
+ROUGH = 2e-3
+"""How far from the best among them a choice may be."""
 UNUSED = 1e-7
 """Values up to this are none."""
 
@@ -75,7 +84,9 @@ def minimize(
     highs.changeColsIntegrality(len(every), every, integer)
     highs.changeColsBounds(len(every), every, lower, numpy.where(is_view & ~used, 0.0, upper))
     found, value, again = None, INF, False
-    if (some := _solved_whole(highs, linear, scale)) is not None:
+    # Of a large program, each run takes seconds, and better views are looked for anyway.
+    runs = FEW if len(linear.costs) > LARGE else AGAIN + 1
+    if (some := _solved_whole(highs, linear, scale, runs)) is not None:
         more = numpy.array(relaxed.col_dual)
         if proven and some.value - least > FAR * some.value:
             # Among few views there was nothing good: those are tried, too, that cost little more than these.
@@ -84,12 +95,14 @@ def minimize(
             highs.setSolution(some.answer)
             nearer = _solved_whole(highs, linear, scale)
             some = nearer if nearer is not None and nearer.value < some.value else some
+        if proven and numpy.count_nonzero(_affordable(linear, relaxed, some.value - least) & (upper > 0)) > LARGE:
+            some = _widened(highs, linear, scale, relaxed, some, least, views)
         found, value, again = some.answer, some.value, some.runs > 1
         if not proven:
             return list(found.col_value), least
-        # What is a whole number or nothing costs so much more; a share of the calls that are transactions may not.
-        too_dear = ~used & numpy.array(linear.whole) & (more > value - least + TOLERANCE)
-        upper = numpy.where(too_dear, 0.0, upper)
+        upper = numpy.where(_affordable(linear, relaxed, value - least), upper, 0.0)
+        if numpy.count_nonzero(upper) > LARGE:
+            return list(found.col_value), least
     highs.setOptionValue("presolve", "off")
     highs.changeColsIntegrality(len(every), every, numpy.full(len(every), kinds[0]))
     highs.setBasis(basis)
@@ -130,6 +143,15 @@ def _relaxed(highs: Any, linear: Linear) -> bool:
     return _solved(highs)  # what was known of an answer is gone with the rows that were added last
 
 
+def _affordable(linear: Linear, relaxed: Any, left: float) -> Any:
+    """Whether each variable may be in a choice that costs less than what the relaxation does and what is `left`."""
+    import numpy
+
+    # What is a whole number or nothing costs so much more; a share of the calls that are transactions may not.
+    is_used = numpy.array(relaxed.col_value) > UNUSED
+    return is_used | ~numpy.array(linear.whole) | (numpy.array(relaxed.col_dual) <= left + TOLERANCE)
+
+
 @dataclass(frozen=True)
 class _Whole:
     """What the solver found with integers: the cheapest answer of its runs, what that costs with what it does not tell
@@ -141,13 +163,43 @@ class _Whole:
     runs: int = 1
 
 
-def _solved_whole(highs: Any, linear: Linear, scale: float) -> _Whole | None:
-    """Runs the solver with integers, again with what its answer does not tell of entries that are larger; None if there
-    is no answer."""
+def _widened(highs: Any, linear: Linear, scale: float, relaxed: Any, best: _Whole, least: float, views: int) -> _Whole:
+    """The cheapest of the choices among the views that the relaxation and cheaper choices use and some others at a
+    time, those first that cost least more."""
+    import numpy
+
+    lower, upper = numpy.zeros(len(linear.costs)), numpy.array(linear.upper)
+    every = numpy.arange(len(linear.costs), dtype=numpy.int32)
+    is_view = every < views
+    more = numpy.array(relaxed.col_dual)
+    core = is_view & (numpy.array(relaxed.col_value) > UNUSED)
+    rest = [int(view) for view in numpy.argsort(more[:views], kind="stable") if upper[view] > 0 and not core[view]]
+    highs.setOptionValue("mip_rel_gap", ROUGH)
+    for name in HEURISTICS:
+        highs.setOptionValue(name, False)
+    for start in range(0, len(rest), SOME):
+        some = rest[start : start + SOME]
+        if more[some[0]] > best.value - least:
+            break
+        core |= is_view & (numpy.array(best.answer.col_value) > UNUSED)
+        tried = core.copy()
+        tried[some] = True
+        highs.changeColsBounds(len(every), every, lower, numpy.where(is_view & ~tried, 0.0, upper))
+        highs.setSolution(best.answer)
+        found = _solved_whole(highs, linear, scale, 1)
+        if found is not None and found.value < best.value:
+            best = found
+    highs.setOptionValue("mip_rel_gap", GAP)
+    return best
+
+
+def _solved_whole(highs: Any, linear: Linear, scale: float, runs: int = AGAIN + 1) -> _Whole | None:
+    """Runs the solver with integers, again with what its answer does not tell of entries that are larger, so often at
+    most; None if there is no answer."""
     is_large = len(linear.costs) > EXACT
     best: _Whole | None = None
     bounds: list[float] = []
-    for _ in range(AGAIN + 1):
+    for _ in range(runs):
         if not _solved(highs):
             return None
         answer, about = highs.getSolution(), highs.getInfo()
