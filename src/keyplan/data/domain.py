@@ -52,7 +52,8 @@ def moments(ms: Numbers) -> list[datetime]:
 
 
 def days(ordinals: Numbers) -> list[date]:
-    return list(map(date.fromordinal, ordinals.tolist()))
+    """The days of numbers that count from the first of the year 1, before which there is none."""
+    return list(map(date.fromordinal, np.maximum(ordinals, 1).tolist()))
 
 
 LAST = datetime(9999, 12, 31, 23, 59, 59, 999000, UTC)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections import Counter, defaultdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 from typing import Any
 
@@ -488,6 +488,13 @@ entities:
     )
     for _, row in generate(model, now=datetime(50, 1, 1, tzinfo=UTC)):
         assert row[EXPIRES] >= row["at"]
+
+
+def test_rows_that_end_on_the_first_day_there_is_have_days() -> None:
+    fields = '{ a: "int, key", some: date, few: "date, distinct 5", at: timestamp }'
+    model = parse_model(f"keyplan: 1\nname: first\nentities: {{ A: {{ count: 9, fields: {fields} }} }}\n")
+    rows = [row for _, row in generate(model, now=datetime(1, 1, 1, tzinfo=UTC))]
+    assert {row["some"] for row in rows} == {date(1, 1, 1)}
 
 
 @pytest.mark.parametrize("scale", ["x", 0, -1, float("nan"), None])
