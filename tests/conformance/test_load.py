@@ -319,6 +319,16 @@ def test_a_taken_value_is_a_conflict_whatever_comes_later(both: Both) -> None:
     pair.store.load([load[0], load[2], load[1]])
 
 
+def test_a_value_that_a_later_row_gives_up_is_taken_until_then(both: Both) -> None:
+    """SQLite wrote them by key, so that the row which gave it up came first."""
+    pair = both(MODEL)
+    pair.load([("User", {"uid": 1, "email": "a"})])
+    passed = [("User", {"uid": 2, "email": "a"}), ("User", {"uid": 1, "email": "b"})]
+    with pytest.raises(ConflictError, match="load: row 1: User"):
+        pair.store.load(passed)
+    pair.load(passed[::-1])
+
+
 PASSING = """
 entities:
   Seat:

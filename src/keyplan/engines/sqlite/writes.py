@@ -227,15 +227,17 @@ class Writer:
         return batches
 
     def putter(self, view: str) -> Callable[[Sequence[Row]], list[BulkRequest]] | None:
-        """A function from whole rows to requests; they go in by key, and where keys are equal in the order given."""
+        """A function from whole rows to requests. They go in by key, and where keys are equal in the order given; but
+        all in the order given where values are unique, which one row may take only after another has given them up."""
         table = self._tables.get(view)
         if table is None or not table.parts:
             return None
         encode, text = self._many(table), upsert_text(table)
         by_key = itemgetter(*range(len(table.parts)))
+        is_sorted = not any(index.view.unique for index in table.indexes)
 
         def put(rows: Sequence[Row]) -> list[BulkRequest]:
-            values = sorted(encode(rows), key=by_key)
+            values = sorted(encode(rows), key=by_key) if is_sorted else list(encode(rows))
             chunks = [values[start : start + BULK_ROWS] for start in range(0, len(values), BULK_ROWS)]
             return [BulkRequest([(table, text, chunk)]) for chunk in chunks]
 
