@@ -19,8 +19,9 @@ from keyplan.plan.walk import searches
 
 WORTH = 0.1
 """The share of the objective that a pattern has to cost for a hint to be looked for, and that the hint has to save."""
-
-
+UNPROVEN = 0.02
+"""The gap of a design from which on it cannot be told what another form would save; to look for it takes as long as the
+design did."""
 LARGE = 0.5
 """The share of an atomic request from which on a write may keep cheaper views away."""
 
@@ -110,6 +111,8 @@ def cost_of(model: Model, engine: Engine, name: str, like: Built | None = None) 
 
 def hints(built: Built, solution: Solution, design: Design) -> list[Finding]:
     """A note per dear pattern or write that a milder form would make much cheaper."""
+    if solution.gap > UNPROVEN:
+        return []
     model, engine = built.ground.model, built.ground.engine
     now = design.objective.value - design.objective.carrying
     return [
