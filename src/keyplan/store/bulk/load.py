@@ -241,8 +241,8 @@ def load_rows(loading: Loading) -> Proc[None]:
     scanned = {entity for entity in {entity for entity, _ in loading.batch} if loading.way(entity).scanned}
     loading.missing = yield from looked_for(core, loading.keys, loading.batch, loading.done, scanned, waiting.now)
     batch, number = loading.batch, loading.done
-    if loading.keys.derived and number == 0:
-        # All keys depend on the first row of the load. Until it is written, it may be wrong, and put right.
+    if number == 0 and loading.keys.derived and any(loading.keys.left_out(*row) for row in batch):
+        # All these keys depend on the first row of the load. Until it is written, it may be wrong, and put right.
         yield from write_rows(waiting, batch[:1], number)
         batch, number = batch[1:], 1
     yield from write_rows(waiting, batch, number)
