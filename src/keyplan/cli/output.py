@@ -155,6 +155,8 @@ def _holds(view: Document, document: Document) -> str:
     copies = [_short(path, entity) for path in view["holds"] if _is_copy(path, home) and path not in keyed]
     if own <= set(view["holds"]):
         said = " + ".join(["all", *copies])
+    elif view["base"] and view["projection"] is None:
+        said = "keys"  # an index that leads to the row, which has the rest
     else:
         said = ", ".join(_short(path, entity) for path in view["holds"] if path not in keyed) or "keys"
     for embed in view["embeds"]:

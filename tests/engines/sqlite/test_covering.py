@@ -54,3 +54,33 @@ def test_the_engine_reads_the_index_alone(tmp_path: Path) -> None:
     with sqlite3.connect(file) as connection:
         ((*_, plan),) = connection.execute(f"EXPLAIN QUERY PLAN {step['words']}", {"depot": "north"}).fetchall()
     assert "USING COVERING INDEX" in plan
+
+
+COUNTED = """
+keyplan: 1
+name: parcels
+entities:
+  Depot:
+    count: 100k
+    fields: { depot_id: "int, key", region: "string(10), distinct 500", parcel_count: count(parcels) }
+  Parcel: { count: 1M, fields: { parcel_id: "uuid, key", depot: "Depot, as parcels" } }
+patterns:
+  depots: { find: Depot, where: "region = :region", page: 50, rate: 100/s }
+writes:
+  send: { create: Parcel, rate: 1/s }
+"""
+
+
+def test_what_is_computed_of_a_row_comes_with_it_through_an_index(tmp_path: Path) -> None:
+    """The row that an index leads to has it: nothing is fetched a second time by key."""
+    model = keyplan.parse_model(COUNTED)
+    design = keyplan.design(model, "sqlite")
+    assert [[str(part) for part in view.parts] for view in design.views.values() if view.kind == "index"] == [
+        ["region", "depot_id"]
+    ]
+    assert len(keyplan.explain(model, design, "depots")["steps"]) == 1
+    with keyplan.open(model, f"sqlite:{tmp_path / 'depots.db'}") as depots:
+        depots.load([("Depot", {"depot_id": 1, "region": "north"})])
+        depots.send(depot=1)
+        depots.send(depot=1)
+        assert depots.depots(region="north").rows == [{"depot_id": 1, "region": "north", "parcel_count": 2}]

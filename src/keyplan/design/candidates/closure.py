@@ -100,7 +100,7 @@ class Candidates:
             holds = held_paths(self.model, entity, {*columns, *here.key, *expiry(self.model, entity)})
             if indexes:
                 guard = View("", entity, indexes[0].name, (), parts, holds, unique=True)
-                for copied in self._contents.copies_asked(guard, needs) if indexes[0].copies else (set(),):
+                for copied in self._contents.carried_asked(guard, needs):
                     self._add(replace(guard, holds=held_paths(self.model, entity, {*holds, *copied})))
                 continue
             for kind in self.own:

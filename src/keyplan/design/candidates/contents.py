@@ -67,7 +67,7 @@ class Contents:
             if kind.holds_all:
                 if all(not path_of(part.path, model, entity).roles for part in (*partition, *sort)):
                     probe = View("", entity, kind.name, partition, sort, (), (), shape.where)
-                    for copied in self.copies_asked(probe, needs) if kind.copies else (set(),):
+                    for copied in self.carried_asked(probe, needs):
                         yield replace(probe, holds=held_paths(model, entity, keys | copied))
                     for tail in self._covering(probe, keys, needs) if kind.covers else ():
                         holds = held_paths(model, entity, keys | {part.path for part in tail})
@@ -131,12 +131,14 @@ class Contents:
             if more and able:
                 yield tuple(Part(name) for name in more)
 
-    def copies_asked(self, view: View, needs: list[Need]) -> list[Set[str]]:
-        """Nothing, what each need that the key can answer would take from other rows, and all of that."""
+    def carried_asked(self, view: View, needs: list[Need]) -> list[Set[str]]:
+        """Nothing, what each need that the key can answer would take besides what rows store, and all of that: what is
+        computed of them, and what is copied of other rows, where the engine's own views can have it."""
         found: list[Set[str]] = [frozenset()]
-        own = set(self.model.entities[view.entity].stored)
+        here = self.model.entities[view.entity]
+        copying = self.kinds[view.kind].copies
         for asked in self.asked_of(view, needs):
-            copies = asked - own
+            copies = frozenset(text for text in asked - set(here.stored) if copying or text in here.columns)
             for wanted in (copies, found[-1] | copies):
                 if wanted not in found:
                     found.append(wanted)

@@ -162,6 +162,8 @@ def _holds(model: Model, view: Document, told: Document) -> str:
         held = [_short(path, view["entity"]) for path in view["holds"]]
         own = model.entities[view["entity"]].columns
         return ", ".join(["whole rows", *(path for path in held if path not in own)])
+    if view["base"] and view["projection"] is None:
+        return "keys only"  # it leads to the row, which has the rest
     keyed = {part.removesuffix(" desc") for part in (*view["partition"], *view["sort"])}
     return ", ".join(_short(path, view["entity"]) for path in view["holds"] if path not in keyed) or "keys only"
 
