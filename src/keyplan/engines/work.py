@@ -223,6 +223,9 @@ class Couplings:
     rows: Sequence[LinearRow] = ()
     worth: Mapping[str, float] = field(default_factory=dict)
     """Extra variables: the share of what the whole design costs at least that one more of it has to save."""
+    several: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Extra variables that cost nothing and are one where a design has two or more of these views, else nothing. Rows
+    never ask for one of them: they hold all the more where it is nothing."""
 
     @cached_property
     def rows_of_views(self) -> Mapping[str, Sequence[tuple[int, float]]]:

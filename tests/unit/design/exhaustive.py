@@ -49,6 +49,7 @@ def restricted(problem: Problem, names: Iterable[str]) -> Problem:
             if name in kept or name in problem.couplings.variables
         }
         rows.append(LinearRow(coefficients, row.low, row.high))
+    several = {name: [one for one in some if one in kept] for name, some in problem.couplings.several.items()}
     return replace(
         problem,
         views={name: view for name, view in problem.views.items() if name in kept},
@@ -56,7 +57,7 @@ def restricted(problem: Problem, names: Iterable[str]) -> Problem:
         roots=[root for root in roots if root.always or root.demanded_by],
         upkeep={place: parts for place, parts in problem.upkeep.items() if place[1] in kept},
         required=[(text, [name for name in some if name in kept]) for text, some in problem.required],
-        couplings=Couplings(problem.couplings.variables, rows),
+        couplings=Couplings(problem.couplings.variables, rows, several=several),
         growth=problem.growth.among(kept),
     )
 
@@ -377,6 +378,8 @@ def _couplings(problem: Problem, has: dict[str, Table], many: int) -> Table:
     which others stand that rows before have counted."""
     variables = problem.couplings.variables
     values = {name: numpy.zeros(many) for name in variables}
+    for name, some in problem.couplings.several.items():
+        values[name] = (sum((has[one].astype(int) for one in some), numpy.zeros(many)) > 1).astype(float)
     total = numpy.zeros(many)
     for row in problem.couplings.rows:
         counted = [name for name in row.coefficients if name in variables]

@@ -220,6 +220,7 @@ def build_on(ground: Ground, *, unlike: Built | None = None, like: Built | None 
     couplings = Couplings(
         {**at_least_worth(own, least), **copies.variables},
         (*own.rows, *copies.rows, *bases, *doubled_rows(homes), *apart),
+        several=own.several,
     )
     problem = Problem(
         views,
@@ -301,7 +302,7 @@ def _together(
         if counts:
             rows.append(LinearRow(usual, high=float(costs.atomic_entries)))
         rows.append(LinearRow(weights, high=float(costs.atomic_entries - counts)))
-    return Couplings({**couplings.variables, **excess}, rows)
+    return replace(couplings, variables={**couplings.variables, **excess}, rows=rows)
 
 
 def _fewest_entries(weights: Mapping[str, float], required: list[tuple[str, list[str]]]) -> float:

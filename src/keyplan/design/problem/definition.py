@@ -232,6 +232,7 @@ def coupling_cost(couplings: Couplings, chosen: set[str]) -> float:
     those that limit views where a variable is large included, are checked afterwards.
     """
     least = dict.fromkeys(couplings.variables, 0.0)
+    least |= {name: 1.0 for name, views in couplings.several.items() if len(chosen.intersection(views)) > 1}
     sums = dict.fromkeys(couplings.rows_of_none, 0.0)
     for name, places in couplings.rows_of_views.items():
         if name in chosen:

@@ -40,6 +40,8 @@ class _Uses:
     """Those of them that have a limit which it comes nearer to."""
     gives_room: Set[int] = frozenset()
     """Those that have a limit which it leads away from."""
+    several: int = 0
+    """The lists of which the engine minds whether a design has several, as bits."""
     touches: dict[str, Touched] = field(default_factory=dict)
     """Per write."""
 
@@ -86,6 +88,9 @@ def _uses(problem: Problem) -> Mapping[str, _Uses]:
     for number, (_, names) in enumerate(problem.required):
         for name in names:
             found[name].required |= 1 << number
+    for number, several in enumerate(problem.couplings.several.values()):
+        for name in several:
+            found[name].several |= 1 << number
     for write in problem.rates:
         for name, touch in problem.touches(write).items():
             found[name].touches[write] = touch
@@ -124,6 +129,7 @@ def _replaces(problem: Problem, uses: Mapping[str, _Uses], one: str, other: str)
         not old.goals & ~new.goals
         and not old.required & ~new.required
         and not new.lookups & ~old.lookups
+        and not new.several & ~old.several
         and _rows_allow(problem, new, old)
         and _grows_no_more(problem, one, other)
         and _touches_no_more(new.touches, old.touches)

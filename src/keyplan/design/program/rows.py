@@ -110,6 +110,8 @@ def build(problem: Problem, dropped: Set[str] = frozenset(), *, soft: bool = Fal
         if coupling.high < INF and all(k in problem.views and v >= 0 for k, v in coupling.coefficients.items()):
             left = {linear.columns[k]: v for k, v in coupling.coefficients.items() if k not in dropped}
             linear.implied.limit(left, coupling.high)
+    for name, views in problem.couplings.several.items():
+        _at_most_one(linear, name, [linear.columns[view] for view in views if view not in dropped])
     _limits(linear, columns, problem.crowds, soft=soft)
     _bases(problem, linear, dropped)
     if problem.costs.transactional:

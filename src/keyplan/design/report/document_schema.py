@@ -63,8 +63,8 @@ def _view() -> Schema:
     texts = {
         "partition": "The key parts that a read has to fix, as paths from the entity; empty: one partition for all.",
         "sort": "The key parts by which entries are sorted within a partition.",
-        "holds": "The paths in each entry, and for an index that leads to the row (a base and no projection) also what is "
-        "taken from there; one through a reference is a copy.",
+        "holds": "The paths in each entry, and for an index that leads to the row (a base and no projection) also what "
+        "is taken from there; one through a reference is a copy.",
         "sparse": "The conditions under which a row has an entry; empty: every row that has the key's values.",
         "measures": "The aggregates kept per key; then there is an entry per group instead of per row.",
         "because": "The patterns and writes that read it.",

@@ -8,7 +8,7 @@ are made.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from keyplan.engines.dynamodb.fit import hottest_units
 from keyplan.engines.dynamodb.limits import LIMITS
@@ -31,8 +31,8 @@ INDEX_WORTH = {"gsi": 0.01, "lsi": 0.03}
 local one is somewhat smaller than a global one, which is no reason to have what cannot be added or dropped later."""
 HAS_LOCAL = "local"
 """The variable that says whether the table has a local index at all."""
-BOTH = "both."
-"""Before the name of a view: the variable that says whether its rows have another item besides."""
+SEVERAL = "several."
+"""Before the name of an entity: the variable that says whether its rows are in several views of the table."""
 LITTLE = 0.02
 """The share of a partition that views are taken to take anyway, where they do so only beside another item."""
 
@@ -42,6 +42,7 @@ def couplings(model: Model, views: Sequence[View], facts: Mapping[str, ViewFacts
     a local index."""
     variables: dict[str, tuple[float, float, bool]] = {}
     worth: dict[str, float] = {}
+    several: dict[str, Sequence[str]] = {}
     rows: list[LinearRow] = []
     for kind, most in (("gsi", LIMITS.global_indexes), ("lsi", LIMITS.local_indexes)):
         mine = [view for view in views if view.kind == kind]
@@ -60,18 +61,20 @@ def couplings(model: Model, views: Sequence[View], facts: Mapping[str, ViewFacts
     if local:
         variables[HAS_LOCAL] = (0.0, 1.0, True)
         rows += [LinearRow({name: 1.0, HAS_LOCAL: -1.0}, high=0.0) for name in local]
-        large = list(_collections(model, views, facts))
-        known = {view.name: view for view in views}
-        tables: dict[str, list[str]] = {}
-        for view in views:
-            if view.kind == "table":
-                tables.setdefault(view.entity, []).append(view.name)
-        for name in dict.fromkeys(name for row in large for name in row.coefficients):
-            if name.startswith(BOTH):
-                variables[name] = (0.0, 1.0, False)
-                rows += _beside(known[name.removeprefix(BOTH)], tables, name)
-        rows += large
-    return Couplings(variables, rows, worth)
+        for collection in _collections(model, views, facts):
+            for beside in collection.beside:
+                entity = beside.entity
+                several[SEVERAL + entity] = [view.name for view in views if _is_item(view) and view.entity == entity]
+                variables[SEVERAL + entity] = (0.0, 1.0, False)
+                variables[beside.name] = (0.0, sum(beside.more.values()), False)
+                rows.append(beside.row)
+            rows.append(collection.row)
+    return Couplings(variables, rows, worth, several)
+
+
+def _is_item(view: View) -> bool:
+    """Whether its entries are items of the table, and not of an index."""
+    return view.kind == "table"
 
 
 def _names_attributes(model: Model, view: View) -> bool:
@@ -98,37 +101,68 @@ def _counted(model: Model, kind: str, views: Sequence[View]) -> Iterator[tuple[L
                 yield LinearRow({**single, **form, f"{kind}.{projection}": -1.0}, high=0.0), ()
 
 
-def _collections(model: Model, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Iterator[LinearRow]:
+@dataclass(frozen=True)
+class _Beside:
+    """What rows of one entity are written more under a tag where they have another item besides: as a share of what a
+    partition takes, by view."""
+
+    name: str
+    entity: str
+    more: Mapping[str, float]
+
+    @property
+    def row(self) -> LinearRow:
+        """With M the sum of all of them: sum + M * several <= M + what is written more."""
+        most = sum(self.more.values())
+        return LinearRow({**self.more, SEVERAL + self.entity: most, self.name: -1.0}, high=most)
+
+
+@dataclass(frozen=True)
+class _Collection:
+    """What the largest item collection under a tag may come to, as shares of what a partition takes."""
+
+    shares: Mapping[str, float]
+    beside: Sequence[_Beside] = ()
+
+    @property
+    def most(self) -> float:
+        return sum(self.shares.values()) + sum(sum(beside.more.values()) for beside in self.beside)
+
+    @property
+    def row(self) -> LinearRow:
+        """With M all of it: sum + M * has local <= 1 + M."""
+        more = {beside.name: 1.0 for beside in self.beside}
+        return LinearRow({**self.shares, **more, HAS_LOCAL: self.most}, high=1 + self.most)
+
+
+def _collections(model: Model, views: Sequence[View], facts: Mapping[str, ViewFacts]) -> Iterator[_Collection]:
     """Per partition tag, what shares its item collections: if the table has a local index, these lie on one partition
     each, so that all of it together has to stay below 10 GB and be written no faster than a partition allows.
 
-    With M the sum of all of them: sum + M * has local <= 1 + M. What is written in transactions where rows have another
-    item besides, counts twice there.
+    What is written in transactions where rows have another item besides, counts twice there; an entry of a local index
+    always has one.
     """
-    gathered: dict[tuple[str, str], dict[str, float]] = {}
+    sizes: dict[str, dict[str, float]] = {}
+    writes: dict[str, dict[str, float]] = {}
+    more: dict[str, dict[str, dict[str, float]]] = {}
     for view in views:
-        if view.kind != "gsi":
-            tag, known = partition_tag(model, view), facts[view.name]
-            size = largest_collection(model, view, known) / LIMITS.partition_bytes
-            units = hottest_units(model, view, known)
-            both = hottest_units(model, view, replace(known, hottest_together=known.hottest_writes))
-            gathered.setdefault((tag, "bytes"), {})[view.name] = size
-            writes = gathered.setdefault((tag, "writes"), {})
-            more = (both - units) / LIMITS.partition_writes_per_second
-            writes[view.name] = (units if more > LITTLE else both) / LIMITS.partition_writes_per_second
-            if more > LITTLE:
-                writes[f"{BOTH}{view.name}"] = more
-    for shares in gathered.values():
-        most = sum(shares.values())
-        if most > 1:
-            yield LinearRow({**shares, HAS_LOCAL: most}, high=1 + most)
-
-
-def _beside(view: View, tables: Mapping[str, Sequence[str]], both: str) -> Iterator[LinearRow]:
-    """What makes rows of a view have another item besides: any other view of them in the table, per entity."""
-    for other in tables.get(view.entity, ()):
-        if other != view.name:
-            yield LinearRow({view.name: 1.0, other: 1.0, both: -1.0}, high=1.0)
+        if view.kind == "gsi":
+            continue
+        tag, known = partition_tag(model, view), facts[view.name]
+        sizes.setdefault(tag, {})[view.name] = largest_collection(model, view, known) / LIMITS.partition_bytes
+        alone = hottest_units(model, view, known) / LIMITS.partition_writes_per_second
+        together = replace(known, hottest_together=known.hottest_writes)
+        both = hottest_units(model, view, together) / LIMITS.partition_writes_per_second
+        if both - alone > LITTLE and _is_item(view):
+            more.setdefault(tag, {}).setdefault(view.entity, {})[view.name] = both - alone
+        else:
+            alone = both
+        writes.setdefault(tag, {})[view.name] = alone
+    for tag, shares in sizes.items():
+        beside = [_Beside(f"beside.{tag}.{entity}", entity, some) for entity, some in more.get(tag, {}).items()]
+        for found in (_Collection(shares), _Collection(writes[tag], beside)):
+            if found.most > 1:
+                yield found
 
 
 def largest_collection(model: Model, view: View, facts: ViewFacts) -> float:
