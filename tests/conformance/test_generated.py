@@ -30,7 +30,7 @@ from keyplan.plan.steps import Owned
 from tests.engines.harness import Harness
 from tests.examples_data.compare import first_difference
 from tests.strategies.designs import Designs
-from tests.strategies.domains import chance
+from tests.strategies.domains import among, chance
 from tests.strategies.programs import (
     Clock,
     Program,
@@ -70,17 +70,18 @@ about what is computed behind references."""
 @st.composite
 def statistics(draw: st.DrawFn, model: Model) -> Model:
     """The model with drawn counts, rates and consistencies; in some patterns the answer may be old, too."""
-    entities = {name: replace(one, count=draw(st.sampled_from(ROWS))) for name, one in model.entities.items()}
+    freshness = st.sampled_from(FRESHNESS)
+    entities = {name: replace(one, count=draw(among(*ROWS))) for name, one in model.entities.items()}
     patterns = {
         name: replace(
             one,
-            traffic=Traffic(draw(st.sampled_from(RATES))),
+            traffic=Traffic(draw(among(*RATES))),
             rows=None,
-            **draw(st.sampled_from(FRESHNESS)),
+            **draw(freshness),
         )
         for name, one in model.patterns.items()
     }
-    writes = {name: replace(one, traffic=Traffic(draw(st.sampled_from(RATES)))) for name, one in model.writes.items()}
+    writes = {name: replace(one, traffic=Traffic(draw(among(*RATES)))) for name, one in model.writes.items()}
     return replace(model, entities=entities, patterns=patterns, writes=writes)
 
 

@@ -18,7 +18,7 @@ from keyplan.model.types import Type
 from keyplan.model.write import Children, Write
 from keyplan.reference.database import Clock, Database
 from keyplan.reference.tables import Key, Row
-from tests.strategies.domains import TEXTS, chance, small, values
+from tests.strategies.domains import TEXTS, among, chance, small, values
 
 
 class Scene(Database):
@@ -189,7 +189,7 @@ def _words(draw: st.DrawFn, database: Scene, entity: str, row: Row | None, condi
         if text
     ]
     if not texts or chance(draw, 2):
-        return draw(st.sampled_from([*TEXTS, "fox", "red fox", "trot blue"]))
+        return draw(among(*TEXTS, "fox", "red fox", "trot blue"))
     return " ".join(draw(st.sampled_from(text.split() or [text])) for text in draw(st.permutations(texts))[:2])
 
 

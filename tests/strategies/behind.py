@@ -11,7 +11,7 @@ import yaml
 from hypothesis import strategies as st
 
 from tests.strategies.conditions import Names
-from tests.strategies.domains import chance
+from tests.strategies.domains import among, chance
 from tests.strategies.models import DUMPER
 
 ENTITIES = {"bats": "Bat", "cats": "Cat", "staff": "Owl"}
@@ -22,7 +22,7 @@ COMPUTED = ("count({role})", "sum({role}.v)", "max({role}.v)", "min({role}.v)", 
 def behind_models(draw: st.DrawFn, owned: bool = False, wide: bool = True) -> str:
     """The text of a model of rows that refer to others, for which something is computed; `owned`: just that is asked
     for; `wide`: some writes are of all rows that something behind them is true of."""
-    optional = draw(st.sampled_from(["", ", optional 50%", ", max 50"]))
+    optional = draw(among("", ", optional 50%", ", max 50"))
     cat: dict[str, Any] = {
         "count": "30M",
         "fields": {"k": "int", "w": "string(4), distinct 100000", "owl": f"Owl, as cats{optional}", "v": "int"},
@@ -32,18 +32,18 @@ def behind_models(draw: st.DrawFn, owned: bool = False, wide: bool = True) -> st
     else:
         cat["fields"]["k"] = "int, key"
     marks = ["", ", optional 50%", ", max 50"]
-    bat = {"b": "int, key", "owl": f"Owl, as bats{draw(st.sampled_from(marks))}"}
-    bat |= {"v": f"int{draw(st.sampled_from(['', ', optional 50%']))}", "at": "timestamp, optional 80%"}
-    owl = {"o": draw(st.sampled_from(["int, key", "int, key", "uuid, key"])), "name": "string(4)"}
+    bat = {"b": "int, key", "owl": f"Owl, as bats{draw(among(*marks))}"}
+    bat |= {"v": f"int{draw(among('', ', optional 50%'))}", "at": "timestamp, optional 80%"}
+    owl = {"o": draw(among("int, key", "int, key", "uuid, key")), "name": "string(4)"}
     owl["boss"] = "Owl, as staff, optional 50%"
     if chance(draw, 2):
         owl["pet"] = "Cat, as fans, optional 70%"  # a cat of somebody: round and round it goes
     bounded = [role for role, sketch in (("bats", bat), ("cats", cat["fields"])) if "max 50" in sketch["owl"]]
     for name in ("n", "m")[: draw(st.integers(1, 2))]:
         # Of the cats themselves as well: then those that copy a value are what it is computed of.
-        role = draw(st.sampled_from(["bats", "bats", "cats", "staff"]))
+        role = draw(among("bats", "bats", "cats", "staff"))
         choices = COMPUTED if role == "bats" else COMPUTED[:4] if role == "cats" else COMPUTED[:1]
-        owl[name] = draw(st.sampled_from(choices)).format(role=role)
+        owl[name] = draw(among(*choices)).format(role=role)
     columns: list[str] = [name for name in ("n", "m") if name in owl]
     data: dict[str, Any] = {
         "keyplan": 1,
@@ -76,12 +76,12 @@ def _shown(draw: st.DrawFn, columns: list[str], along: list[str], made: list[str
         return {"find": "Owl", "where": f"o = :{names()}"} | ({"with": children} if children else {})
     if chance(draw, 4):
         return _owned(draw, made)
-    entity, role = draw(st.sampled_from([("Cat", "owl"), ("Cat", "owl"), ("Cat", "owl"), ("Owl", "boss")]))
-    own = draw(st.sampled_from(["w", "k"] if entity == "Cat" else ["name", "o"]))
+    entity, role = draw(among(("Cat", "owl"), ("Cat", "owl"), ("Cat", "owl"), ("Owl", "boss")))
+    own = draw(among("w", "k") if entity == "Cat" else among("name", "o"))
     found: dict[str, Any] = {"find": entity, "where": f"{own} = :{names()}"}
     if chance(draw, 5):
-        found["where"] += f" and {role}.{draw(st.sampled_from(columns))} >= :{names()}"
-    path = draw(st.sampled_from([role, role, f"{role}.boss"]))
+        found["where"] += f" and {role}.{draw(among(*columns))} >= :{names()}"
+    path = draw(among(role, role, f"{role}.boss"))
     found["with"] = [f"{path}.{column}" for column in columns] + ([f"{path}.name"] if chance(draw, 1) else [])
     found["with"] += [f"{path}.{one}" for one in children]
     if chance(draw, 1):
@@ -108,21 +108,20 @@ def _pattern(draw: st.DrawFn, columns: list[str]) -> dict[str, Any]:
     names = Names()
     if chance(draw, 5):
         return {"find": "Bat", "where": f"owl = :{names()}", "page": 2}
-    column = draw(st.sampled_from(columns))
-    entity, role = draw(st.sampled_from([("Cat", "owl"), ("Cat", "owl"), ("Cat", "owl"), ("Owl", "boss")]))
-    own = draw(st.sampled_from(["w", "owl"] if entity == "Cat" else ["name", "boss"]))
+    column = draw(among(*columns))
+    entity, role = draw(among(("Cat", "owl"), ("Cat", "owl"), ("Cat", "owl"), ("Owl", "boss")))
+    own = draw(among("w", "owl") if entity == "Cat" else among("name", "boss"))
     where = [] if chance(draw, 6) else [f"{own} = :{names()}"]
     if chance(draw, 2):
-        tests = (">=", "<", "=")
-        where.append(f"{role}.{draw(st.sampled_from(columns))} {draw(st.sampled_from(tests))} :{names()}")
+        where.append(f"{role}.{draw(among(*columns))} {draw(among('>=', '<', '='))} :{names()}")
     if chance(draw, 6):
-        where.append(f"{draw(st.sampled_from(['present', 'missing']))}({role}.{column})")
+        where.append(f"{draw(among('present', 'missing'))}({role}.{column})")
     found: dict[str, Any] = {"find": entity}
     if where:
         found["where"] = " and ".join(where)
     if not chance(draw, 3):
         order = [f"{role}.{column}", *(draw(st.sampled_from([[], ["v"]])) if entity == "Cat" else [])]
-        found["order"] = ", ".join(text + draw(st.sampled_from(["", " desc"])) for text in order)
+        found["order"] = ", ".join(text + draw(among("", " desc")) for text in order)
     found |= draw(st.sampled_from([{"page": 1}, {"page": 2}, {"limit": 2} if "order" in found else {"page": 3}]))
     if chance(draw, 1):
         found["with"] = draw(st.sampled_from([[f"{role}.{column}"], [f"{role}.name", f"{role}.{column}"]]))
@@ -151,7 +150,7 @@ def _writes(draw: st.DrawFn, key: list[str], columns: list[str], circle: bool, w
     if circle:
         choices["pet_owl"] = {"update": "Owl", "set": ["pet"], "where": "o = :o"}
     choices |= {f"many{number}": _wide(draw, columns, circle) for number in range(4 if wide else 0)}
-    taken = draw(st.lists(st.sampled_from(list(choices)), min_size=3, max_size=6, unique=True))
+    taken = draw(st.lists(among(*choices), min_size=3, max_size=6, unique=True))
     made = {"make_cat": {"create": "Cat"}, "make_owl": {"create": "Owl"}, "make_bat": {"create": "Bat"}}
     return {**made, **{name: choices[name] for name in taken}}
 
@@ -159,7 +158,7 @@ def _writes(draw: st.DrawFn, key: list[str], columns: list[str], circle: bool, w
 def _wide(draw: st.DrawFn, columns: list[str], circle: bool) -> dict[str, Any]:
     """A write of all rows that something behind them, or what is computed of others, is true of. Often it changes just
     that: for the rows that it comes to later, too."""
-    n = draw(st.sampled_from(columns))
+    n = draw(among(*columns))
     tests = {
         "Cat": [
             "owl.name = :a",
@@ -181,8 +180,8 @@ def _wide(draw: st.DrawFn, columns: list[str], circle: bool) -> dict[str, Any]:
     if circle:
         tests["Cat"] += ["fans.name = :a", f"fans.{n} = :a", "owl.pet.v = :a"]
         tests["Owl"] += ["pet.v = :a", "pet.owl.name = :a", f"pet.owl.{n} = :a"]
-    entity = draw(st.sampled_from(list(tests)))
-    found = {"where": draw(st.sampled_from(tests[entity])), "rows": 3}
+    entity = draw(among(*tests))
+    found = {"where": draw(among(*tests[entity])), "rows": 3}
     if chance(draw, 2):
         along = {"with": draw(st.sampled_from([["bats"], ["staff"], ["cats", "bats"]]))} if entity == "Owl" else {}
         return {"delete": entity, **found, **(along if chance(draw, 1) else {})}

@@ -12,7 +12,7 @@ from keyplan.model.entity import Column
 from keyplan.model.model import Model
 from keyplan.model.pattern import Path
 from keyplan.model.types import Type
-from tests.strategies.domains import chance, literal, values
+from tests.strategies.domains import among, chance, literal, values
 
 ORDERED = ("string", "text", "bytes", "int", "decimal", "float", "enum", "date", "timestamp", "uuid", "ulid")
 TEXTS = ("string", "text")
@@ -115,7 +115,7 @@ def _operators(reach: Reach) -> list[str]:
 
 def condition(draw: st.DrawFn, reach: Reach, names: Names, choices: Sequence[Reach] = ()) -> str:
     """One condition on a path; a search may take further texts from the choices."""
-    op = draw(st.sampled_from(_operators(reach)))
+    op = draw(among(*_operators(reach)))
     text, type = reach.text, reach.column.type
 
     def operand(type: Type = type) -> str:
@@ -126,25 +126,25 @@ def condition(draw: st.DrawFn, reach: Reach, names: Names, choices: Sequence[Rea
         return f":{names(type)}"
 
     if op == "range":
-        return f"{text} {draw(st.sampled_from(['>=', '<', '<=', '>']))} {operand()}"
+        return f"{text} {draw(among('>=', '<', '<=', '>'))} {operand()}"
     if op == "between":
         return f"{text} between {operand()} and {operand()}"
     if op == "in":
         if chance(draw, 3):
             listed: list[Any] = draw(st.lists(values(type), min_size=1, max_size=3))
             return f"{text} in ({', '.join(literal(type, value) for value in listed)})"
-        return f"{text} in :{names()}{draw(st.sampled_from(['', '', '[3]']))}"
+        return f"{text} in :{names()}{draw(among('', '', '[3]'))}"
     if op == "cut":
         return truncated(draw, reach, names)
     if op == "ago":
-        return f"{text} {draw(st.sampled_from(['>=', '<', '>', '<=']))} {_ago(draw)}"
+        return f"{text} {draw(among('>=', '<', '>', '<='))} {_ago(draw)}"
     if op == "search":
         others = [other.text for other in choices if other is not reach and _joins(reach, other)]
         also = draw(st.lists(st.sampled_from(others), max_size=2, unique=True)) if others else []
         words = "'red'" if chance(draw, 5) else f":{names()}"
         return f"search({', '.join((text, *also))}, {words})"
     if op == "begins_with":
-        return f"begins_with({text}, {draw(st.sampled_from(PREFIXES)) if chance(draw, 4) else f':{names()}'})"
+        return f"begins_with({text}, {draw(among(*PREFIXES)) if chance(draw, 4) else f':{names()}'})"
     if op == "contains":
         assert type.of is not None
         return f"contains({text}, {operand(type.of)})"
@@ -157,21 +157,21 @@ def truncated(draw: st.DrawFn, reach: Reach, names: Names) -> str:
     """A truncation compared with moments, which are truncated likewise."""
     type = reach.column.type
     cuts = ["day", "week", "month", "year"] + (["hour", "minute"] if type.kind == "timestamp" else [])
-    cut = f"{draw(st.sampled_from(cuts))}({reach.text})"
+    cut = f"{draw(among(*cuts))}({reach.text})"
 
     def operand() -> str:
         if chance(draw, 5):
             return draw(st.sampled_from([_ago(draw), literal(type, draw(values(type)))]))
         return f":{names()}"
 
-    op = draw(st.sampled_from(["=", "=", ">=", "<", "in", "between"]))
+    op = draw(among("=", "=", ">=", "<", "in", "between"))
     if op == "between":
         return f"{cut} between {operand()} and {operand()}"
     return f"{cut} in :{names()}" if op == "in" else f"{cut} {op} {operand()}"
 
 
 def _ago(draw: st.DrawFn) -> str:
-    return f"ago('{draw(st.sampled_from(['1d', '30m', '2w']))}')"
+    return f"ago('{draw(among('1d', '30m', '2w'))}')"
 
 
 def _joins(reach: Reach, other: Reach) -> bool:

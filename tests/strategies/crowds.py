@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from keyplan.model.load import parse_model
 from keyplan.model.model import Model
 from keyplan.model.pattern import Traffic
+from tests.strategies.domains import among
 
 CROWD = """
 keyplan: 1
@@ -91,36 +92,36 @@ WRITTEN = (1.0, 150.0, 300.0, 450.0, 700.0, 2500.0)
 @st.composite
 def crowded_problems(draw: st.DrawFn, most: int = 5) -> Model:
     """Shops with seats, orders and payments, most of which are one shop's, read by several patterns at one key."""
-    top = draw(st.sampled_from((40, 90)))
+    top = draw(among(40, 90))
     asked = draw(
         st.one_of(
-            st.lists(st.sampled_from(some), min_size=2, max_size=most, unique=True)
+            st.lists(among(*some), min_size=2, max_size=most, unique=True)
             for some in (OF_SHOPS, OF_ORDERS, (*OF_SHOPS, *OF_SEATS), (*OF_SHOPS, *OF_SEATS, *OF_ORDERS, *OF_PAYMENTS))
         )
     )
-    key = draw(st.sampled_from((("number",), ("shop", "number"))))
+    key = draw(among(("number",), ("shop", "number")))
     by = " and ".join(f"{name} = :{name}" for name in key)
     text = CROWD.format(
         top=top,
         key=", ".join(key),
-        note=draw(st.sampled_from((50, 1500))),
+        note=draw(among(50, 1500)),
         patterns="\n".join(f"  {one}" for one in asked).replace("{by}", by),
         writes="\n".join(f"  {one}" for one in WRITES).replace("{by}", by),
     )
     model = parse_model(text)
     share = top / 100
-    consistencies = draw(st.sampled_from((("eventual", "eventual", "eventual", "strong"), ("strong",))))
+    consistencies = draw(among(("eventual", "eventual", "eventual", "strong"), ("strong",)))
     patterns = {
         name: replace(
             one,
-            traffic=Traffic(draw(st.sampled_from(READS)), top=share if name != "order" else None),
-            consistency=draw(st.sampled_from(consistencies)),
+            traffic=Traffic(draw(among(*READS)), top=share if name != "order" else None),
+            consistency=draw(among(*consistencies)),
         )
         for name, one in model.patterns.items()
     }
     writes = {
         name: replace(
-            one, traffic=Traffic(draw(st.sampled_from(WRITTEN)), top=share if one.entity in ("Shop", "Seat") else None)
+            one, traffic=Traffic(draw(among(*WRITTEN)), top=share if one.entity in ("Shop", "Seat") else None)
         )
         for name, one in model.writes.items()
     }

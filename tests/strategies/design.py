@@ -14,7 +14,7 @@ from keyplan.model.model import Model
 from keyplan.model.pattern import Traffic
 from tests.strategies.behind import behind_models
 from tests.strategies.crowds import crowded_problems
-from tests.strategies.domains import chance
+from tests.strategies.domains import among, chance
 from tests.strategies.heat import hot_problems
 from tests.strategies.models import entities, models
 from tests.strategies.patterns import patterns
@@ -47,25 +47,26 @@ def proof(quick: int) -> settings:
 @st.composite
 def traffic(draw: st.DrawFn) -> Traffic:
     """A rate, sometimes with a peak or a hot value."""
-    peak = draw(st.sampled_from([1.0, 1.0, 10.0]))
-    return Traffic(draw(st.sampled_from(RATES)), peak, top=draw(st.sampled_from([None, None, 0.2])))
+    peak = draw(among(1.0, 1.0, 10.0))
+    return Traffic(draw(among(*RATES)), peak, top=draw(among(None, None, 0.2)))
 
 
 @st.composite
 def with_statistics(draw: st.DrawFn, model: Model) -> Model:
     """The model with drawn counts, rates, latency budgets and consistencies."""
-    counted = {name: replace(one, count=draw(st.sampled_from(ROWS))) for name, one in model.entities.items()}
+    busy = traffic()
+    counted = {name: replace(one, count=draw(among(*ROWS))) for name, one in model.entities.items()}
     asked = {
         name: replace(
             one,
-            traffic=draw(traffic()),
-            rows=draw(st.sampled_from([None, None, 5.0])) if not one.one else None,
-            p99_ms=draw(st.sampled_from(BUDGETS)),
-            consistency=draw(st.sampled_from(["eventual", "eventual", "strong"])),
+            traffic=draw(busy),
+            rows=draw(among(None, None, 5.0)) if not one.one else None,
+            p99_ms=draw(among(*BUDGETS)),
+            consistency=draw(among("eventual", "eventual", "strong")),
         )
         for name, one in model.patterns.items()
     }
-    changed = {name: replace(one, traffic=draw(traffic())) for name, one in model.writes.items()}
+    changed = {name: replace(one, traffic=draw(busy)) for name, one in model.writes.items()}
     targets = draw(st.sampled_from(TARGETS))
     return replace(model, entities=counted, patterns=asked, writes=changed, targets=targets)
 
@@ -132,22 +133,22 @@ TIMED_PATTERNS = (
 def timed_problems(draw: st.DrawFn) -> Model:
     """Readings of sensors by time, in partitions of some size: what is kept in time buckets."""
     keyed = draw(st.booleans())
-    some = draw(st.lists(st.sampled_from(TIMED_PATTERNS), min_size=1, max_size=3, unique=True))
+    some = draw(st.lists(among(*TIMED_PATTERNS), min_size=1, max_size=3, unique=True))
     text = TIMED.format(
         key="key: [sensor, at]" if keyed else "note: by number",
         own="note: string(4), optional 5%" if keyed else "number: uuid, key",
         by="sensor = :sensor and at = :at" if keyed else "number = :number",
-        ttl=draw(st.sampled_from(("", "ttl: 30d", "ttl: 90d since at"))),
+        ttl=draw(among("", "ttl: 30d", "ttl: 90d since at")),
         patterns="\n".join(f"  {one}" for one in some),
     )
     model = draw(with_statistics(parse_model(text)))
-    count, days = draw(st.sampled_from((1e5, 1e7, 1e9))), draw(st.sampled_from((20, 400, 4000)))
-    sensors = draw(st.sampled_from((10.0, 1000.0)))
+    count, days = draw(among(1e5, 1e7, 1e9)), draw(among(20, 400, 4000))
+    sensors = draw(among(10.0, 1000.0))
     entities = {
         name: replace(one, count=count if name == "Reading" else sensors) for name, one in model.entities.items()
     }
     report = replace(model.writes["report"], traffic=Traffic(count / days / 86400))
-    targets = {"dynamodb": {"partition_mb": draw(st.sampled_from(("0.1", "1", "10", "100")))}}
+    targets = {"dynamodb": {"partition_mb": draw(among("0.1", "1", "10", "100"))}}
     return replace(model, entities=entities, writes={**model.writes, "report": report}, targets=targets)
 
 

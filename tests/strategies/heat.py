@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from keyplan.model.load import parse_model
 from keyplan.model.model import Model
 from keyplan.model.pattern import Traffic
+from tests.strategies.domains import among
 
 LOGS = """
 keyplan: 1
@@ -55,17 +56,17 @@ ASKED = (0.1, 10.0, 50.0)
 @st.composite
 def hot_problems(draw: st.DrawFn) -> Model:
     """Lines of logs, read by one or more keys, some of them strongly: then there may be several items of each."""
-    asked = draw(st.lists(st.sampled_from(PATTERNS), min_size=2, max_size=4, unique=True))
-    others = draw(st.lists(st.sampled_from(WRITES), max_size=2, unique=True))
-    high = draw(st.sampled_from((5, 50)))
+    asked = draw(st.lists(among(*PATTERNS), min_size=2, max_size=4, unique=True))
+    others = draw(st.lists(among(*WRITES), max_size=2, unique=True))
+    high = draw(among(5, 50))
     together = draw(st.booleans())
     text = LOGS.format(
         host=HOST if together else "",
-        hosts=draw(st.sampled_from((3, 50, 90))),
+        hosts=draw(among(3, 50, 90)),
         low=100 - high,
         high=high,
-        topics=draw(st.sampled_from((20, 100_000))),
-        body=draw(st.sampled_from((300, 1500))),
+        topics=draw(among(20, 100_000)),
+        body=draw(among(300, 1500)),
         patterns="\n".join(f"  {one}" for one in asked),
         writes="\n".join(f"  {one}" for one in ("log: { create: Log }", *([SEE] if together else []), *others)),
         transactions="transactions: { both: { writes: [log, see], rate: 100/s } }" if together else "",
@@ -74,12 +75,12 @@ def hot_problems(draw: st.DrawFn) -> Model:
     patterns = {
         name: replace(
             one,
-            traffic=Traffic(draw(st.sampled_from(ASKED))),
-            p99_ms=draw(st.sampled_from((None, None, None, 20.0))),
-            consistency=draw(st.sampled_from(("eventual", "strong", "strong"))),
+            traffic=Traffic(draw(among(*ASKED))),
+            p99_ms=draw(among(None, None, None, 20.0)),
+            consistency=draw(among("eventual", "strong", "strong")),
         )
         for name, one in model.patterns.items()
     }
-    writes = {name: replace(one, traffic=Traffic(draw(st.sampled_from(ASKED)))) for name, one in model.writes.items()}
-    writes["log"] = replace(model.writes["log"], traffic=Traffic(draw(st.sampled_from(LOGGED))))
+    writes = {name: replace(one, traffic=Traffic(draw(among(*ASKED)))) for name, one in model.writes.items()}
+    writes["log"] = replace(model.writes["log"], traffic=Traffic(draw(among(*LOGGED))))
     return replace(model, patterns=patterns, writes=writes)

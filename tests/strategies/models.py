@@ -11,7 +11,7 @@ import yaml
 from hypothesis import strategies as st
 
 from keyplan.model.load import model_from
-from tests.strategies.domains import chance
+from tests.strategies.domains import among, chance
 from tests.strategies.patterns import patterns
 from tests.strategies.writes import transactions, writes
 
@@ -105,7 +105,7 @@ def models(draw: st.DrawFn, most_entities: int = 4, passing: bool = False) -> st
 @st.composite
 def entities(draw: st.DrawFn, most: int, passing: bool = False) -> dict[str, Any]:
     """The `entities` section."""
-    count = draw(st.sampled_from([1, 2, 2, 3, 3, 4][: most + 2]))
+    count = draw(among(*[1, 2, 2, 3, 3, 4][: most + 2]))
     sketches: list[Sketch] = []
     for name in NAMES[:count]:
         sketches.append(_entity(draw, name, sketches))
@@ -129,7 +129,7 @@ def _entity(draw: st.DrawFn, name: str, earlier: list[Sketch]) -> Sketch:
         _add_field(draw, sketch, "abcd"[number])
     if earlier and chance(draw, 1):
         target = draw(st.sampled_from(earlier)).name
-        mark = draw(st.sampled_from(["", "", "", "", "", "unique", "unique", "immutable"]))
+        mark = draw(among("", "", "", "", "", "unique", "unique", "immutable"))
         _add_reference(draw, sketch, "r", target, optional=draw(st.booleans()), only=mark == "unique")
         sketch.fields["r"] += [mark] if mark else []
     if chance(draw, 5):
@@ -141,15 +141,15 @@ def _entity(draw: st.DrawFn, name: str, earlier: list[Sketch]) -> Sketch:
     if own and "r" in sketch.targets and chance(draw, 3):
         own.insert(0, "r")
     if len(own) > 1 and chance(draw, 5):
-        sketch.unique.append(own[: draw(st.sampled_from([2, 2, 3]))])
+        sketch.unique.append(own[: draw(among(2, 2, 3))])
     _add_ttl(draw, sketch)
     return sketch
 
 
 def _add_key(draw: st.DrawFn, sketch: Sketch, earlier: list[Sketch]) -> None:
     shapes = ["one", "one", "two"] + (["child", "child", "same", "link"] if earlier else [])
-    shape = draw(st.sampled_from(shapes))
-    key_type = st.sampled_from(KEY_TYPES)
+    shape = draw(among(*shapes))
+    key_type = among(*KEY_TYPES)
     if shape in ("child", "same", "link"):
         target = draw(st.sampled_from(earlier))
         _add_reference(draw, sketch, "k", target.name, optional=False, only=shape == "same")
@@ -175,7 +175,7 @@ def _add_reference(
     parts = [target]
     if not chance(draw, 3):
         parts.append(f"as {sketch.name.lower()}_{name}")
-        most = draw(st.sampled_from(["max 1", "max 1", "max 50", None] if only else ["max 50", None]))
+        most = draw(among("max 1", "max 1", "max 50", None) if only else among("max 50", None))
         parts += [most] if most else []
     if optional:
         parts.append("optional 50%")
@@ -184,7 +184,7 @@ def _add_reference(
 
 
 def _add_field(draw: st.DrawFn, sketch: Sketch, name: str) -> None:
-    kind = draw(st.sampled_from((*ORDERED_TYPES, *ORDERED_TYPES, *OTHER_TYPES)))
+    kind = draw(among(*ORDERED_TYPES, *ORDERED_TYPES, *OTHER_TYPES))
     marks = ["plain", "optional", "plain"]
     marks += ["default"] if kind in DEFAULTS else []
     marks += ["unique", "unique optional"] if kind in UNIQUE_TYPES else []
@@ -193,7 +193,7 @@ def _add_field(draw: st.DrawFn, sketch: Sketch, name: str) -> None:
     marks += ["default optional"] if kind in DEFAULTS else []
     if kind.startswith(("set", "list")):
         marks = ["plain"]
-    mark = draw(st.sampled_from(marks))
+    mark = draw(among(*marks))
     said = {"optional": "optional 50%", "default": f"default {DEFAULTS.get(kind)}"}
     sketch.fields[name] = [kind, *(said.get(word, word) for word in mark.split() if word != "plain")]
 
@@ -243,7 +243,7 @@ def _add_ttl(draw: st.DrawFn, sketch: Sketch) -> None:
     moments = [name for name, parts in sketch.fields.items() if parts[0] == "timestamp"]
     choices: list[str | None] = [None, None, None, "1h"]
     choices += [f"30m since {name}" for name in moments]
-    sketch.ttl = draw(st.sampled_from(choices))
+    sketch.ttl = draw(among(*choices))
 
 
 def _let_pass(draw: st.DrawFn, parent: Sketch, child: Sketch) -> None:

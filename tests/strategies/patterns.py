@@ -21,7 +21,7 @@ from tests.strategies.conditions import (
     reaches,
     truncated,
 )
-from tests.strategies.domains import chance
+from tests.strategies.domains import among, chance
 
 GROUPED = ("string", "int", "decimal", "bool", "enum", "date", "timestamp", "uuid", "ulid", "bytes")
 NUMERIC = ("int", "decimal", "float")
@@ -36,9 +36,7 @@ def patterns(draw: st.DrawFn, model: Model, most: int = 4) -> dict[str, Any]:
 
 def _pattern(draw: st.DrawFn, model: Model) -> dict[str, Any]:
     entity = draw(st.sampled_from(list(model.entities.values())))
-    kind = draw(
-        st.sampled_from(["one", "find", "find", "find", "find", "aggregate", "aggregate", "rank", "corner", "corner"])
-    )
+    kind = draw(among("one", "find", "find", "find", "find", "aggregate", "aggregate", "rank", "corner", "corner"))
     names = Names(draw)
     found: dict[str, Any]
     if kind == "corner":
@@ -48,7 +46,7 @@ def _pattern(draw: st.DrawFn, model: Model) -> dict[str, Any]:
         keys = st.sampled_from([entity.key, *entity.unique])
         where = by_columns(draw(keys), names)
         if chance(draw, 5):
-            where += conditions(draw, reaches(model, entity.name, deep=draw(st.sampled_from([0, 1]))), 1, names)
+            where += conditions(draw, reaches(model, entity.name, deep=draw(among(0, 1))), 1, names)
         return {"find": entity.name, "where": " and ".join(where)} | _select(draw, model, entity)
     if kind == "find":
         return _find(draw, model, entity, _where(draw, model, entity, names, most=3))
@@ -68,7 +66,7 @@ def _pattern(draw: st.DrawFn, model: Model) -> dict[str, Any]:
 
 def _where(draw: st.DrawFn, model: Model, entity: Entity, names: Names, most: int) -> dict[str, Any]:
     """Mostly on own columns; over roles now and then."""
-    deep = draw(st.sampled_from([0, 0, 1, 1, 2]))
+    deep = draw(among(0, 0, 1, 1, 2))
     choices = reaches(model, entity.name, deep=deep, many=draw(st.booleans()))
     found = conditions(draw, choices, most, names)
     return {"where": " and ".join(found)} if found else {}
@@ -77,7 +75,7 @@ def _where(draw: st.DrawFn, model: Model, entity: Entity, names: Names, most: in
 def _corner(draw: st.DrawFn, model: Model, entity: Entity, names: Names) -> tuple[Entity, dict[str, Any]]:
     """What chance seldom makes: rows by lists of keys, by two lists of children, by texts here and there, by truncated
     moments, by what is computed, or with children of which something is computed."""
-    kind = draw(st.sampled_from(["keys", "lists", "texts", "children", "moments", "computed"]))
+    kind = draw(among("keys", "lists", "texts", "children", "moments", "computed"))
     if kind in ("moments", "computed"):
         return _on_special(draw, model, entity, names, kind)
     if kind == "children":
@@ -95,15 +93,13 @@ def _corner(draw: st.DrawFn, model: Model, entity: Entity, names: Names) -> tupl
         where = [condition(draw, reach, names) for reach in picked]
     elif kind == "texts":
         texts = [
-            reach
-            for reach in reaches(model, entity.name, deep=draw(st.sampled_from([1, 1, 2])))
-            if reach.column.type.kind in TEXTS
+            reach for reach in reaches(model, entity.name, deep=draw(among(1, 1, 2))) if reach.column.type.kind in TEXTS
         ]
         picked = draw(st.lists(st.sampled_from(texts), min_size=1, max_size=3, unique_by=_path)) if texts else []
         where = [f"search({', '.join(reach.text for reach in picked)}, :{names()})"] if picked else []
     else:
         *first, last = entity.key
-        where = [f"{column} {draw(st.sampled_from(['=', 'in']))} :{names()}" for column in first]
+        where = [f"{column} {draw(among('=', 'in'))} :{names()}" for column in first]
         where.append(f"{last} in :{names()}")
     return entity, {"where": " and ".join(where)} if where else {}
 
@@ -142,7 +138,7 @@ def _find(
     order = _order(draw, model, entity, at_least=0)
     if order:
         found["order"] = order
-    bound = draw(st.sampled_from(bounds))
+    bound = draw(among(*bounds))
     if bound == "page":
         found["page"] = draw(st.integers(1, 3))
     elif bound == "limit" and (order or chance(draw, 2)):
@@ -151,11 +147,11 @@ def _find(
 
 
 def _order(draw: st.DrawFn, model: Model, entity: Entity, at_least: int) -> str:
-    deep = draw(st.sampled_from([0, 0, 0, 0, 0, 1, 1, 2]))
+    deep = draw(among(0, 0, 0, 0, 0, 1, 1, 2))
     choices = [reach for reach in reaches(model, entity.name, deep=deep) if reach.column.type.kind not in UNORDERED]
-    most = draw(st.sampled_from([2, 2, 2, 2, 3]))
+    most = draw(among(2, 2, 2, 2, 3))
     terms = draw(st.lists(st.sampled_from(choices), min_size=at_least, max_size=most, unique_by=_path))
-    return ", ".join(reach.text + draw(st.sampled_from(["", " desc"])) for reach in terms)
+    return ", ".join(reach.text + draw(among("", " desc")) for reach in terms)
 
 
 def _select(draw: st.DrawFn, model: Model, entity: Entity) -> dict[str, Any]:
@@ -253,11 +249,11 @@ def _aggregate(draw: st.DrawFn, model: Model, entity: Entity, names: Names) -> d
     if owners and chance(draw, 2):
         owner, column = draw(st.sampled_from(owners))
         return owned(draw, owner, column, names)
-    own = reaches(model, entity.name, deep=draw(st.sampled_from([0, 0, 1])))
+    own = reaches(model, entity.name, deep=draw(among(0, 0, 1)))
     numbers = [reach for reach in own if reach.column.type.kind in NUMERIC]
     ordered = [reach for reach in own if reach.column.type.kind not in UNORDERED]
     hows = ["count", "count", "min", "max"] + (["sum", "avg", "avg", "from", "from"] if numbers else [])
-    how = draw(st.sampled_from(hows))
+    how = draw(among(*hows))
     found: dict[str, Any]
     computed = [how]
     if how == "count":
@@ -271,7 +267,7 @@ def _aggregate(draw: st.DrawFn, model: Model, entity: Entity, names: Names) -> d
     found |= _where(draw, model, entity, names, most=2)
     able = [reach for reach in ordered if reach.column.type.kind in GROUPED]
     able += [reach for reach in able if reach.column.type.kind in ("date", "timestamp") or reach.path.roles]
-    groups = draw(st.lists(st.sampled_from(able), max_size=draw(st.sampled_from([2, 2, 2, 3])), unique_by=_path))
+    groups = draw(st.lists(st.sampled_from(able), max_size=draw(among(2, 2, 2, 3)), unique_by=_path))
     if groups:
         found |= _grouped(draw, groups, computed)
     return found
@@ -286,7 +282,7 @@ def _grouped(draw: st.DrawFn, groups: list[Reach], computed: list[str]) -> dict[
         found["group"], names = [own], [*computed, own]
     if draw(st.booleans()):
         terms = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
-        found["order"] = ", ".join(name + draw(st.sampled_from(["", " desc"])) for name in terms)
+        found["order"] = ", ".join(name + draw(among("", " desc")) for name in terms)
     if chance(draw, 2):
         found["limit"] = draw(st.integers(1, 3))
     return found
@@ -309,7 +305,7 @@ def _group(draw: st.DrawFn, reach: Reach) -> str:
     if kind not in ("date", "timestamp"):
         return reach.text
     cuts = ["day", "week", "month", "year", ""] + (["hour", "minute"] if kind == "timestamp" else [])
-    cut = draw(st.sampled_from(cuts))
+    cut = draw(among(*cuts))
     return f"{cut}({reach.text})" if cut else reach.text
 
 
@@ -318,6 +314,6 @@ def _computes(draw: st.DrawFn, numbers: list[Reach]) -> dict[str, str]:
     for number in range(draw(st.integers(1, 2))):
         one, other = draw(st.sampled_from(numbers)).text, draw(st.sampled_from(numbers)).text
         expressions = [one, f"{one} * {other}", f"{one} - {other}", f"({one} + 1) * {other}", f"2 * {one} + {other}"]
-        how = draw(st.sampled_from(["sum", "min", "max", "avg"]))
+        how = draw(among("sum", "min", "max", "avg"))
         found[f"c{number}"] = f"{how}({draw(st.sampled_from(expressions))})"
     return found

@@ -6,7 +6,7 @@ While a program is drawn, `reference` runs it, so that later arguments can be ta
 from __future__ import annotations
 
 import pprint
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,7 +24,7 @@ from keyplan.model.types import Type
 from keyplan.reference import Database
 from tests.strategies.arguments import Scene, call_arguments, keep_promises, row_arguments
 from tests.strategies.behind import behind_models
-from tests.strategies.domains import START, chance
+from tests.strategies.domains import START, among, chance
 from tests.strategies.models import models
 from tests.strategies.refused import refused_models
 from tests.strategies.states import state_models
@@ -211,10 +211,11 @@ def rows(draw: st.DrawFn, model: Model, most: int = 14, passing: bool = False) -
     """Rows that load without a conflict, those of referenced entities mostly first."""
     clock = Clock()
     database = Scene(model, clock, clock.new_id, passing=passing)
+    given = {name: row_arguments(database, name) for name in model.entities}
     kept: list[tuple[str, dict[str, Any]]] = []
-    for _ in range(draw(st.sampled_from(few_or_many(most)))):
-        name = draw(st.sampled_from(list(model.entities)))
-        arguments = keep_promises(database, name, draw(row_arguments(database, name)))
+    for _ in range(draw(among(*few_or_many(most)))):
+        name = draw(among(*model.entities))
+        arguments = keep_promises(database, name, draw(given[name]))
         try:
             database.load([(name, arguments)])
         except DOCUMENTED:
@@ -256,21 +257,23 @@ def operations(
     changes += [name for name in changes if name not in model.writes or model.writes[name].kind != "create"]
     kinds = ["read", "write", "read", "write", "write", "read", "write", "advance"]
     kinds += ["advance"] if any(entity.ttl is not None for entity in model.entities.values()) else []
+    given = {name: call_arguments(database, name) for name in (*reads, *changes)}
+    called = {"read": st.sampled_from(reads), "write": st.sampled_from(changes)}
     found: list[Operation] = []
     paging: list[Next] = []
-    for _ in range(draw(st.sampled_from(few_or_many(most)))):
-        kind = draw(st.sampled_from(kinds))
+    for _ in range(draw(among(*few_or_many(most)))):
+        kind = draw(among(*kinds))
         if kind == "read" and paging and draw(st.booleans()):
             found.append(draw(st.sampled_from(paging)))
             continue
         if kind == "advance":
-            step = Advance(draw(st.sampled_from([1, 1800, 3600, 86_400, 2_700_000])))
+            step = Advance(draw(among(1, 1800, 3600, 86_400, 2_700_000)))
             clock.advance(step.seconds)
             found.append(step)
             continue
-        name = draw(st.sampled_from(reads if kind == "read" else changes))
+        name = draw(called[kind])
         clock.begin()
-        arguments = draw(call_arguments(database, name))
+        arguments = draw(given[name])
         # the first page of a set of rows can be any; only all pages together can be compared
         if name in paged and (not model.patterns[name].order or chance(draw, 3)):
             found.append(Walk(name, arguments))
@@ -280,14 +283,8 @@ def operations(
             answer = database.call(name, **arguments)
             if getattr(answer, "cursor", None) is not None:
                 paging.append(Next(name, arguments))
-    return found + _last_reads(draw, database, paged)
-
-
-def _last_reads(draw: st.DrawFn, database: Scene, paged: Set[str]) -> list[Operation]:
-    """Each pattern once more, so that what the last writes have done is seen."""
-    found: list[Operation] = []
-    for name in database.model.patterns:
-        arguments = draw(call_arguments(database, name))
+    for name in reads:  # once more, so that what the last writes have done is seen
+        arguments = draw(given[name])
         found.append(Walk(name, arguments) if name in paged else Call(name, arguments))
     return found
 

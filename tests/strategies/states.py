@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from keyplan.model.load import model_from
 from keyplan.model.model import Model
 from tests.strategies.conditions import Names, by_columns
-from tests.strategies.domains import chance
+from tests.strategies.domains import among, chance
 from tests.strategies.models import DUMPER
 
 STATE = "enum(x 0.1%, y 0.4%, z 99.5%)"
@@ -27,23 +27,23 @@ TYPES = {"s": STATE, "t": STATE, "f": FLAG, "n": "int, distinct 1000"}
 @st.composite
 def state_models(draw: st.DrawFn) -> str:
     """The text of a model of rows in states, and of what they belong to."""
-    keyed = draw(st.sampled_from(["k", "k", "s", "two"]))
+    keyed = draw(among("k", "k", "s", "two"))
     fields: dict[str, str] = {"k": "int" + (", key" if keyed == "k" else "")}
     for name, type in TYPES.items():
         if keyed != "k" and name == "s":
             fields[name] = type
             continue
-        mark = draw(st.sampled_from(["", "optional 50%", "optional 50%", "default"]))
-        mark = draw(st.sampled_from(MARKS[name])) if mark == "default" else mark
+        mark = draw(among("", "optional 50%", "optional 50%", "default"))
+        mark = draw(among(*MARKS[name])) if mark == "default" else mark
         fields[name] = f"{type}, {mark}" if mark else type
     fields["w"] = "string(4), distinct 100000"
-    fields["r"] = "Bee, as ants" + draw(st.sampled_from(["", ", max 50", ", optional 50%"]))
+    fields["r"] = "Bee, as ants" + draw(among("", ", max 50", ", optional 50%"))
     ant: dict[str, Any] = {"count": "30M", "fields": fields}
     if keyed != "k":
         ant["key"] = ["s", "k"] if keyed == "s" else ["k", "s"]
     if chance(draw, 3):
         fields["seen"] = "timestamp"
-        ant["ttl"] = draw(st.sampled_from(["1h", "30m since seen"]))
+        ant["ttl"] = draw(among("1h", "30m since seen"))
     bee = {"count": "3M", "fields": {"b": "int, key", "name": "string(4)", **_computed(draw)}}
     data: dict[str, Any] = {"keyplan": 1, "name": "states", "entities": {"Ant": ant, "Bee": bee}}
     model = model_from(data)
@@ -65,11 +65,11 @@ def _computed(draw: st.DrawFn) -> dict[str, str]:
 
 def _literal(draw: st.DrawFn, name: str) -> str:
     """A condition that names values itself, some of them twice."""
-    op = draw(st.sampled_from(["in", "in", "!=", "=", "!="] if name != "n" else ["in", "in", "="]))
+    op = draw(among("in", "in", "!=", "=", "!=") if name != "n" else among("in", "in", "="))
     if op == "in":
-        listed = draw(st.lists(st.sampled_from(LITERALS[name]), min_size=1, max_size=4))
+        listed = draw(st.lists(among(*LITERALS[name]), min_size=1, max_size=4))
         return f"{name} in ({', '.join(listed)})"
-    return f"{name} {op} {draw(st.sampled_from(LITERALS[name]))}"
+    return f"{name} {op} {draw(among(*LITERALS[name]))}"
 
 
 def _given(draw: st.DrawFn, name: str, names: Names) -> str:
@@ -83,7 +83,7 @@ def _given(draw: st.DrawFn, name: str, names: Names) -> str:
 
 def _where(draw: st.DrawFn, names: Names, least: int = 1) -> list[str]:
     found: list[str] = []
-    for name in draw(st.lists(st.sampled_from("sstfn"), min_size=least, max_size=2, unique=True)):
+    for name in draw(st.lists(among(*"sstfn"), min_size=least, max_size=2, unique=True)):
         found.append(_literal(draw, name))
         if chance(draw, 2):
             found.append(_literal(draw, name))
@@ -96,18 +96,18 @@ def _where(draw: st.DrawFn, names: Names, least: int = 1) -> list[str]:
 
 def _pattern(draw: st.DrawFn) -> dict[str, Any]:
     names = Names()
-    kind = draw(st.sampled_from(["find", "find", "find", "count", "group", "with"]))
+    kind = draw(among("find", "find", "find", "count", "group", "with"))
     where = {"where": " and ".join(_where(draw, names))}
     if kind == "count":
         return {"count": "Ant", **where}
     if kind == "group":
-        return {"count": "Ant", **where, "group": {"g": draw(st.sampled_from("stfn"))}}
+        return {"count": "Ant", **where, "group": {"g": draw(among(*"stfn"))}}
     if kind == "with":
         return {"find": "Bee", "where": f"b = :{names()}", "with": [{"ants": {"order": "n", "limit": 2}}]}
     found: dict[str, Any] = {"find": "Ant", **where}
-    order = draw(st.lists(st.sampled_from("stfnwk"), max_size=2, unique=True))
+    order = draw(st.lists(among(*"stfnwk"), max_size=2, unique=True))
     if order:
-        found["order"] = ", ".join(name + draw(st.sampled_from(["", " desc"])) for name in order)
+        found["order"] = ", ".join(name + draw(among("", " desc")) for name in order)
         found |= draw(st.sampled_from([{}, {"page": 1}, {"page": 2}, {"limit": 2}]))
     if chance(draw, 2):
         found["select"] = draw(st.sampled_from([["w"], ["k", "s"], ["n", "r.name"]]))
@@ -116,14 +116,14 @@ def _pattern(draw: st.DrawFn) -> dict[str, Any]:
 
 def _rivals(draw: st.DrawFn, optional: Set[str]) -> list[dict[str, Any]]:
     """Patterns of which no row answers two, each by other columns: the views for them may share a place."""
-    name = draw(st.sampled_from("stfn"))
+    name = draw(among(*"stfn"))
     states = [f"{name} = {value}" for value in LITERALS[name]]
     states += [f"missing({name})"] if name in optional else []
     if chance(draw, 2) and name in optional:
         states = [f"present({name})", f"missing({name})"]
     found = []
     for state in draw(st.permutations(states))[:3]:
-        by = draw(st.sampled_from(["w = :a", "r = :a", f"{name} = :a" if state.startswith("present") else "w = :a"]))
+        by = draw(among("w = :a", "r = :a", f"{name} = :a" if state.startswith("present") else "w = :a"))
         order = draw(st.permutations([one for one in "stfnwk" if one not in optional and one != name]))
         found.append({"find": "Ant", "where": f"{state} and {by}", "order": ", ".join(order[:2]), "page": 2})
     return found
@@ -140,7 +140,7 @@ def _writes(draw: st.DrawFn, model: Model) -> dict[str, Any]:
 
 def _write(draw: st.DrawFn, key: list[str], free: list[str], columns: Any) -> dict[str, Any]:
     names = Names()
-    kind = draw(st.sampled_from(["update", "update", "update", "upsert", "delete", "update rows", "delete rows"]))
+    kind = draw(among("update", "update", "update", "upsert", "delete", "update rows", "delete rows"))
     if kind == "upsert":
         return {"upsert": "Ant"}
     by_key = " and ".join(by_columns(key, names))
@@ -148,10 +148,10 @@ def _write(draw: st.DrawFn, key: list[str], free: list[str], columns: Any) -> di
         where = {"where": by_key} if kind == "delete" else {"where": " and ".join(_where(draw, names)), "rows": 3}
         return {"delete": "Ant", **where}
     sets: dict[str, Any] = {}
-    for name in draw(st.lists(st.sampled_from(free), min_size=1, max_size=2, unique=True)):
+    for name in draw(st.lists(among(*free), min_size=1, max_size=2, unique=True)):
         literals: list[str | None] = [text.strip("'") for text in LITERALS.get(name, ())]
         literals += [None] if name in LITERALS and columns[name].optional else []
-        sets[name] = draw(st.sampled_from(literals)) if literals and chance(draw, 1) else f":{names()}"
+        sets[name] = draw(among(*literals)) if literals and chance(draw, 1) else f":{names()}"
     if kind == "update rows":
         return {"update": "Ant", "where": " and ".join(_where(draw, names)), "set": sets, "rows": 3}
     found = {"update": "Ant", "where": by_key, "set": sets}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from keyplan.model.load import parse_model
-from tests.strategies.domains import chance
+from tests.strategies.domains import among, chance
 from tests.strategies.programs import Program, operations, other_versions, rows
 
 MODEL = """
@@ -102,24 +102,24 @@ def windowed_models(draw: st.DrawFn, of_meters: bool = False) -> str:
     what is kept for these has not all readings.
     """
     moving = chance(draw, 3)
-    ttl = draw(st.sampled_from(["", "", "ttl: 2h", "ttl: 30d"]))
+    ttl = draw(among("", "", "ttl: 2h", "ttl: 30d"))
     patterns = []
     for number, asked in enumerate(draw(_asked(of_meters))):
         computes = draw(
-            st.lists(st.sampled_from(asked.any if chance(draw, 2) else asked.sums), min_size=1, max_size=4, unique=True)
+            st.lists(among(*(asked.any if chance(draw, 2) else asked.sums)), min_size=1, max_size=4, unique=True)
         )
-        where = draw(st.sampled_from(asked.conditions))
-        others = draw(st.sampled_from(asked.others))
+        where = draw(among(*asked.conditions))
+        others = draw(among(*asked.others))
         told = f"{others} and {where}" if others else where
-        group = draw(st.sampled_from(asked.groups))
+        group = draw(among(*asked.groups))
         if "day between" in told or "day >=" in told:
             group = group.replace("hour: hour(at)", "day: day(day)")
         compute = ", ".join(f"c{place}: {text}" for place, text in enumerate(computes))
         grouped = f", group: {{ {group} }}" if group else ""
-        rate = draw(st.sampled_from(["300/s", "3/s"]))
+        rate = draw(among("300/s", "3/s"))
         patterns.append(
             f'  p{number}: {{ from: Reading, compute: {{ {compute} }}, where: "{told}"{grouped}, '
-            f"rows: {draw(st.sampled_from(['20', '2000', '20000']))}, rate: {rate} }}"
+            f"rows: {draw(among('20', '2000', '20000'))}, rate: {rate} }}"
         )
     return MODEL.format(
         key="" if moving else "key: [meter, at]",

@@ -10,7 +10,7 @@ from keyplan.model.entity import Column, Entity
 from keyplan.model.model import Model
 from keyplan.model.values import canonical, to_text
 from tests.strategies.conditions import Names, by_columns, conditions, reaches
-from tests.strategies.domains import chance, values
+from tests.strategies.domains import among, chance, values
 
 NUMERIC = ("int", "decimal", "float")
 LITERALS = ("int", "bool", "enum", "decimal", "date", "uuid", "float")
@@ -21,13 +21,12 @@ LITERALS = ("int", "bool", "enum", "decimal", "date", "uuid", "float")
 def writes(draw: st.DrawFn, model: Model, most: int = 5) -> dict[str, Any]:
     """The `writes` section; every entity can be created."""
     found: dict[str, Any] = {}
+    entities = st.sampled_from(list(model.entities.values()))
     for name, entity in model.entities.items():
         found[f"make_{name.lower()}"] = {"create": name, **_children(draw, model, entity)}
     for number in range(1, draw(st.integers(1, most)) + 1):
-        entity = draw(st.sampled_from(list(model.entities.values())))
-        kind = draw(
-            st.sampled_from(["update", "delete", "upsert", "update", "change", "change", "update rows", "delete rows"])
-        )
+        entity = draw(entities)
+        kind = draw(among("update", "delete", "upsert", "update", "change", "change", "update rows", "delete rows"))
         write = _write(draw, model, entity, kind)
         found[f"write{number}"] = write if write is not None else {"upsert": entity.name}
     return found
@@ -101,7 +100,7 @@ def _which(draw: st.DrawFn, model: Model, entity: Entity, names: Names) -> list[
     """Conditions that several rows may meet: on their own values, or on what is computed, or behind any roles."""
     if draw(st.booleans()):
         return conditions(draw, [one for one in reaches(model, entity.name) if one.column.computed is None], 2, names)
-    deep = draw(st.sampled_from([0, 1, 1, 2]))
+    deep = draw(among(0, 1, 1, 2))
     choices = reaches(model, entity.name, deep=deep, many=draw(st.booleans()))
     special = [one for one in choices if one.path.roles or one.column.computed is not None]
     found = conditions(draw, special, 1, names)
@@ -174,7 +173,7 @@ def _sets(draw: st.DrawFn, columns: list[Column], names: Names, most: int) -> di
 def _set_value(draw: st.DrawFn, column: Column, names: Names) -> str | list[str] | None:
     choices = ["param", "literal"] + (["now", "now"] if column.type.kind in ("timestamp", "date") else [])
     choices += ["null"] if column.optional else []
-    choice = draw(st.sampled_from(choices))
+    choice = draw(among(*choices))
     if choice == "now":
         return "now"
     if choice == "null":
@@ -193,7 +192,7 @@ def _adds(draw: st.DrawFn, columns: list[Column], names: Names) -> dict[str, Any
         return {"add": [column.name for column in columns]}
     found: dict[str, str] = {}
     for column in columns:
-        choice = draw(st.sampled_from(["literal", "param", "negative"]))
+        choice = draw(among("literal", "param", "negative"))
         sign = "-" if choice == "negative" else ""
         found[column.name] = "1" if choice == "literal" else f"{sign}:{names(column.type)}"
     return {"add": found}
@@ -206,4 +205,4 @@ def transactions(draw: st.DrawFn, model: Model) -> dict[str, Any]:
     if not chance(draw, 1):
         return {}
     picked = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
-    return {"together": [name + draw(st.sampled_from(["", " x2 max 3"])) for name in picked]}
+    return {"together": [name + draw(among("", " x2 max 3")) for name in picked]}
