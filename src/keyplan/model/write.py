@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from keyplan.model.entity import Entity
+from keyplan.model.entity import Entity, Role
 from keyplan.model.pattern import Condition, Operand, Traffic
 from keyplan.model.types import Type
 
@@ -83,13 +83,30 @@ def written_entities(entities: Mapping[str, Entity], write: Write) -> set[str]:
 
 def written_along(entities: Mapping[str, Entity], write: Write) -> set[str]:
     """The entities of the children that a write makes or takes away along."""
-    found: set[str] = set()
+    return {along.role.entity for along in rows_along(entities, write)}
 
-    def walk(entity: str, children: Children) -> None:
-        for name, deeper in children.items():
-            child = entities[entity].roles[name].entity
-            found.add(child)
-            walk(child, deeper)
 
-    walk(write.entity, write.children)
+@dataclass(frozen=True)
+class Along:
+    """Children that a write makes or takes away along with their parents."""
+
+    above: int
+    """Which of the rows of one call the parents are: the first are those of the write itself, then come these, in their
+    order."""
+    parent: str
+    role: Role
+    """Of the parents, which leads to them."""
+
+
+def rows_along(entities: Mapping[str, Entity], write: Write) -> list[Along]:
+    """All of them, parents before their children."""
+    found: list[Along] = []
+    _add_along(found, entities, 0, write.entity, write.children)
     return found
+
+
+def _add_along(found: list[Along], entities: Mapping[str, Entity], above: int, entity: str, children: Children) -> None:
+    for name, deeper in children.items():
+        role = entities[entity].roles[name]
+        found.append(Along(above, entity, role))
+        _add_along(found, entities, len(found), role.entity, deeper)

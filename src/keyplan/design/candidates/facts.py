@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 
 from keyplan.design.needs.computed import computed_behind, computed_of
 from keyplan.design.statistics.derived import CUT_SECONDS, Statistics, peak_rate
 from keyplan.design.statistics.spread import usual_entries
 from keyplan.design.statistics.together import shares_in_transactions
+from keyplan.design.statistics.weakly import remembered
 from keyplan.engines.work import CostModel, EmbedFacts, ViewFacts, average_part_bytes
 from keyplan.model.entity import Role
 from keyplan.model.model import Model, path_of
@@ -71,8 +71,8 @@ class Facts:
         self._field_bytes = costs.field_bytes if costs is not None else lambda path, type: average_bytes(type)
         self._part_bytes = costs.part_bytes if costs is not None else average_part_bytes
         self.statistics = statistics
-        self.share = cache(self._share)
-        self._is_computed = cache(self._computed)
+        self.share = remembered(self._share)
+        self._is_computed = remembered(self._computed)
         self._keys: dict[tuple[object, ...], _KeyFacts] = {}
         self._bytes: dict[tuple[str, str], tuple[float, float]] = {}
         self._row_bytes: dict[str, float] = {}

@@ -258,18 +258,18 @@ class Keys:
 def _chains(target: frozenset[Part], family: list[frozenset[Part]]) -> Iterator[list[frozenset[Part]]]:
     """Maximal chains of sets of the family that lead up to a set."""
     inside = [parts for parts in family if parts < target and parts]
-
-    def extend(chain: list[frozenset[Part]]) -> Iterator[list[frozenset[Part]]]:
-        last = chain[-1] if chain else frozenset()
-        above = [parts for parts in inside if last < parts]
-        minimal = [parts for parts in above if not any(other < parts for other in above)]
-        if not minimal:
-            yield chain
-        for parts in minimal:
-            yield from extend([*chain, parts])
-
-    for chain in islice(extend([]), MOST_CHAINS):
+    for chain in islice(_extended([], inside), MOST_CHAINS):
         yield [*chain, target] if target else list(chain)
+
+
+def _extended(chain: list[frozenset[Part]], family: list[frozenset[Part]]) -> Iterator[list[frozenset[Part]]]:
+    """A chain with as many further sets of the family as it can have, in every way."""
+    above = [parts for parts in family if not chain or chain[-1] < parts]
+    minimal = [parts for parts in above if not any(other < parts for other in above)]
+    if not minimal:
+        yield chain
+    for parts in minimal:
+        yield from _extended([*chain, parts], above)
 
 
 def changing_columns(model: Model) -> dict[str, set[str]]:

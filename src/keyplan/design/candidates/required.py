@@ -8,7 +8,7 @@ from keyplan.design.candidates.homes import Homes, is_home
 from keyplan.design.needs.need import is_generated
 from keyplan.engines.base import Kind
 from keyplan.model.model import Model
-from keyplan.model.write import Children
+from keyplan.model.write import Children, written_entities
 from keyplan.plan.view import Embed, View
 
 
@@ -103,12 +103,4 @@ def _given(model: Model, entity: str, children: Children, is_named_after: bool) 
 
 def _is_upserted(model: Model, entity: str) -> bool:
     upserts = [write for write in model.writes.values() if write.kind in ("upsert", "change")]
-    return any(entity in _written(model, write.entity, write.children) for write in upserts)
-
-
-def _written(model: Model, entity: str, children: Children) -> set[str]:
-    """An entity and those of its children, at any depth."""
-    found = {entity}
-    for role, deeper in children.items():
-        found |= _written(model, model.entities[entity].roles[role].entity, deeper)
-    return found
+    return any(entity in written_entities(model.entities, write) for write in upserts)

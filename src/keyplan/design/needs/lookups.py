@@ -33,7 +33,7 @@ from keyplan.design.statistics.derived import Statistics
 from keyplan.engines.upserts import is_told_apart
 from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Path
-from keyplan.model.write import Children, Write, has_to_be_found, written_entities
+from keyplan.model.write import Write, has_to_be_found, rows_along, written_entities
 
 
 def all_needs(model: Model, statistics: Statistics, *, subsets: bool = False) -> Iterator[Need]:
@@ -138,15 +138,6 @@ def write_lookups(model: Model, statistics: Statistics, write: Write) -> list[tu
     elif (write.kind == "change" and not is_told_apart(model, write)) or (write.kind == "delete" and write.children):
         found.append(("old", whole_row(model, write.entity), 1.0))
 
-    def walk(entity: str, children: Children, times: float) -> None:
-        for name, deeper in children.items():
-            role = model.entities[entity].roles[name]
-            if write.kind == "delete":
-                found.append(("children", dependents(model, role.entity, role.field), times))
-            else:
-                snapshots(role.entity, times * statistics.fan_out(entity, name), role.field)
-            walk(role.entity, deeper, times * statistics.fan_out(entity, name))
-
     def snapshots(entity: str, times: float, parent: str = "") -> None:
         sources: dict[str, set[str]] = {}
         for item in model.entities[entity].fields.values():
@@ -157,7 +148,14 @@ def write_lookups(model: Model, statistics: Statistics, write: Write) -> list[tu
         for role, inner in sources.items():
             found.append(("snapshot", row_of_role(model, entity, role, inner, True), times))
 
-    walk(write.entity, write.children, 1.0)
+    times = [1.0]
+    for along in rows_along(model.entities, write):
+        parents = times[along.above]
+        times.append(parents * statistics.fan_out(along.parent, along.role.name))
+        if write.kind == "delete":
+            found.append(("children", dependents(model, along.role.entity, along.role.field), parents))
+        else:
+            snapshots(along.role.entity, times[-1], along.role.field)
     if write.kind in ("create", "upsert"):
         snapshots(write.entity, 1.0)
     return found

@@ -395,12 +395,14 @@ def _waited(problem: Problem, chosen: set[str]) -> float:
     """What the further round trips of all calls of patterns are thought to cost."""
     choice = evaluate(problem, chosen).choice
     known: dict[int, float] = {}
-
-    def waits(goal: Goal) -> float:
-        if goal.number not in known:
-            option = choice.get(goal.number)
-            known[goal.number] = option.waits + sum(waits(sub.goal) for sub in option.subs) if option else 0.0
-        return known[goal.number]
-
-    calls = sum(root.rate * waits(root.goal) for root in problem.roots if root.applies(chosen))
+    calls = sum(root.rate * _waits(root.goal, choice, known) for root in problem.roots if root.applies(chosen))
     return calls * problem.wait_cost * problem.costs.per_second
+
+
+def _waits(goal: Goal, choice: Mapping[int, Option], known: dict[int, float]) -> float:
+    """The further round trips of one goal; `known` are those of others by now."""
+    if goal.number not in known:
+        option = choice.get(goal.number)
+        below = sum(_waits(sub.goal, choice, known) for sub in option.subs) if option else 0.0
+        known[goal.number] = option.waits + below if option else 0.0
+    return known[goal.number]

@@ -14,11 +14,12 @@ from typing import Any
 
 from keyplan.design.statistics.set_together import fields_set_together
 from keyplan.design.statistics.spread import elements_in, words_in
+from keyplan.design.statistics.weakly import remembered
 from keyplan.model.entity import EXPIRES, Role
 from keyplan.model.model import Model
 from keyplan.model.pattern import Ago, Condition, Literal, Param, Path, Traffic
 from keyplan.model.values import average_bytes
-from keyplan.model.write import Children, Write
+from keyplan.model.write import Write, rows_along
 
 ASSUMED_ROWS = 1000.0
 ASSUMED_IN_LENGTH = 10.0
@@ -43,11 +44,11 @@ class Statistics:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.distinct = cache(self._distinct)
-        self._joint = cache(self._combinations)
-        self.hottest_share = cache(self._hottest_share)
-        self._rows_matched = cache(self._matched)
-        self._most_rows_matched = cache(self._most_matched)
+        self.distinct = remembered(self._distinct)
+        self._joint = remembered(self._combinations)
+        self.hottest_share = remembered(self._hottest_share)
+        self._rows_matched = remembered(self._matched)
+        self._most_rows_matched = remembered(self._most_matched)
         self.key_matches: dict[tuple[object, ...], Any] = {}
         """What `match_key` has found, per key and need."""
         self.candidates: dict[tuple[object, ...], list[Any]] = {}
@@ -89,28 +90,17 @@ class Statistics:
     def _written_by(self, write: Write) -> list[tuple[str, float]]:
         """The entities whose rows one call writes, and how many of each on average."""
         found = [(write.entity, 1.0 if write.by_key else (write.rows or 1.0))]
-
-        def walk(entity: str, children: Children, times: float) -> None:
-            for name, deeper in children.items():
-                role = self.model.entities[entity].roles[name]
-                here = times * self.fan_out(entity, name)
-                found.append((role.entity, here))
-                walk(role.entity, deeper, here)
-
-        walk(write.entity, write.children, found[0][1])
+        for along in rows_along(self.model.entities, write):
+            times = found[along.above][1] * self.fan_out(along.parent, along.role.name)
+            found.append((along.role.entity, times))
         return found
 
     def most_rows_written(self, write: Write) -> float:
         """The most rows one call may write."""
-
-        def walk(entity: str, children: Children) -> float:
-            most = 1.0
-            for name, deeper in children.items():
-                role = self.model.entities[entity].roles[name]
-                most += (role.most or float("inf")) * walk(role.entity, deeper)
-            return most
-
-        return walk(write.entity, write.children)
+        most = [1.0]
+        for along in rows_along(self.model.entities, write):
+            most.append(most[along.above] * (along.role.most or float("inf")))
+        return sum(most)
 
     def retention_s(self, entity: str) -> float:
         """How long a row stays, in seconds: by its ttl, else by rows over creations."""

@@ -23,7 +23,7 @@ from keyplan.engines.upserts import is_told_apart, needs_row
 from keyplan.engines.work import CostModel
 from keyplan.model.entity import EXPIRES, Role
 from keyplan.model.model import Model
-from keyplan.model.write import Children, Write, written_along
+from keyplan.model.write import Children, Write, rows_along, written_along
 from keyplan.plan.dangling import dangling_role
 from keyplan.plan.steps import Figures
 from keyplan.plan.view import View
@@ -244,15 +244,9 @@ class WriteCalls:
 
     def _changed(self, write: Write) -> list[_Rows]:
         found = [_Rows(write.entity, 1.0)]
-
-        def walk(entity: str, children: Children, times: float) -> None:
-            for name, deeper in children.items():
-                role = self.model.entities[entity].roles[name]
-                here = times * self.statistics.fan_out(entity, name)
-                found.append(_Rows(role.entity, here, role.field, True))
-                walk(role.entity, deeper, here)
-
-        walk(write.entity, write.children, 1.0)
+        for along in rows_along(self.model.entities, write):
+            times = found[along.above].times * self.statistics.fan_out(along.parent, along.role.name)
+            found.append(_Rows(along.role.entity, times, along.role.field, True))
         return found
 
     def _columns(self, write: Write) -> set[str]:

@@ -15,7 +15,7 @@ from keyplan.design.upkeep.recomputed import Recomputed
 from keyplan.engines.upserts import is_told_apart, needs_row
 from keyplan.engines.work import Cost, TouchWork, ViewFacts
 from keyplan.model.entity import EXPIRES
-from keyplan.model.write import Children, Write
+from keyplan.model.write import Write, rows_along
 from keyplan.plan.view import View
 
 
@@ -44,18 +44,13 @@ class Maintenance(OwnRows, FanOut, Recomputed):
             columns |= {EXPIRES}
         times = 1.0 if write.by_key else (write.rows or 1.0)
         known = not write.by_key or write.kind == "change" or (write.kind == "delete" and bool(write.children))
-        found = [Effect(write.entity, kind, times, columns, known)]
-
-        def walk(above: Effect, children: Children, most: float) -> None:
-            for name, deeper in children.items():
-                role = self.model.entities[above.entity].roles[name]
-                here = above.times * self.statistics.fan_out(above.entity, name)
-                limit = most * (role.most or float("inf"))
-                known = frozenset({role.field})
-                found.append(Effect(role.entity, kind, here, columns, True, known, limit, most == 1.0, above))
-                walk(found[-1], deeper, limit)
-
-        walk(found[0], write.children, 1.0)
+        found, most = [Effect(write.entity, kind, times, columns, known)], [1.0]
+        for along in rows_along(self.model.entities, write):
+            above, role, parents = found[along.above], along.role, most[along.above]
+            here = above.times * self.statistics.fan_out(along.parent, role.name)
+            most.append(parents * (role.most or float("inf")))
+            fixed = frozenset({role.field})
+            found.append(Effect(role.entity, kind, here, columns, True, fixed, most[-1], parents == 1.0, above))
         return found
 
     def of(self, write: Write, view: View, facts: ViewFacts) -> list[Upkeep]:

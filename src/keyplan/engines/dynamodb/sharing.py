@@ -220,17 +220,19 @@ def _chordal(graph: Graph) -> list[frozenset[int]]:
 def _colours(graph: Graph, order: Sequence[int], most: int) -> dict[int, int] | None:
     """A colour below `most` for each vertex, none next to the same one; None if there is no such way."""
     found: dict[int, int] = {}
+    return found if _are_coloured(found, graph, order, most, 0) else None
 
-    def place(at: int, used: int) -> bool:
-        if at == len(order):
-            return True
-        taken = {found[other] for other in graph[order[at]] if other in found}
-        for colour in range(min(used + 1, most)):
-            if colour not in taken:
-                found[order[at]] = colour
-                if place(at + 1, max(used, colour + 1)):
-                    return True
-                del found[order[at]]
-        return False
 
-    return found if place(0, 0) else None
+def _are_coloured(found: dict[int, int], graph: Graph, order: Sequence[int], most: int, used: int) -> bool:
+    """Colours those that have none yet, where there is a way; so many colours are used by the others."""
+    if len(found) == len(order):
+        return True
+    vertex = order[len(found)]
+    taken = {found[other] for other in graph[vertex] if other in found}
+    for colour in range(min(used + 1, most)):
+        if colour not in taken:
+            found[vertex] = colour
+            if _are_coloured(found, graph, order, most, max(used, colour + 1)):
+                return True
+            del found[vertex]
+    return False
