@@ -71,7 +71,7 @@ class Facts:
         self._field_bytes = costs.field_bytes if costs is not None else lambda path, type: average_bytes(type)
         self._part_bytes = costs.part_bytes if costs is not None else average_part_bytes
         self.statistics = statistics
-        self.share = remembered(self._share)
+        self._shares = remembered(self._share)
         self._is_computed = remembered(self._computed)
         self._keys: dict[tuple[object, ...], _KeyFacts] = {}
         self._bytes: dict[tuple[str, str], tuple[float, float]] = {}
@@ -82,8 +82,11 @@ class Facts:
         """Entries per row: one, but for a set's elements or a text's words."""
         return usual_entries(self.model, view)
 
-    def _share(self, view: View) -> float:
+    def share(self, view: View) -> float:
         """The share of rows that have an entry."""
+        return self._shares(view)
+
+    def _share(self, view: View) -> float:
         if dangling_role(self.model, view) is not None:
             return 0.0  # a reference leads to a row, in the ordinary course
         asked = {str(condition.path) for condition in view.where}

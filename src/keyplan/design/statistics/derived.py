@@ -44,9 +44,9 @@ class Statistics:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.distinct = remembered(self._distinct)
+        self._values = remembered(self._distinct)
         self._joint = remembered(self._combinations)
-        self.hottest_share = remembered(self._hottest_share)
+        self._hottest = remembered(self._hottest_share)
         self._rows_matched = remembered(self._matched)
         self._most_rows_matched = remembered(self._most_matched)
         self.key_matches: dict[tuple[object, ...], Any] = {}
@@ -176,8 +176,11 @@ class Statistics:
         column = self.model.column(entity, path)
         return average_bytes(column.type) * self.path_present(entity, path)
 
-    def _distinct(self, entity: str, path: Path, cut: str | None = None) -> float:
+    def distinct(self, entity: str, path: Path, cut: str | None = None) -> float:
         """How many values a path has over all rows."""
+        return self._values(entity, path, cut)
+
+    def _distinct(self, entity: str, path: Path, cut: str | None) -> float:
         owner = self.model.entity_at(entity, path.roles)
         rows = self.rows(owner)
         here = self.model.entities[owner]
@@ -261,8 +264,11 @@ class Statistics:
                 others.append((Path((), part), None))
         return float(max(1.0, self.rows(entity) / self.together(entity, others)) ** (1 / plain))
 
-    def _hottest_share(self, entity: str, path: Path, cut: str | None = None) -> float:
+    def hottest_share(self, entity: str, path: Path, cut: str | None = None) -> float:
         """The share of an entity's rows that have the commonest value."""
+        return self._hottest(entity, path, cut)
+
+    def _hottest_share(self, entity: str, path: Path, cut: str | None) -> float:
         owner = self.model.entity_at(entity, path.roles)
         here = self.model.entities[owner]
         column = here.columns[path.column]
