@@ -137,9 +137,11 @@ class Contents:
         found: list[Set[str]] = [frozenset()]
         here = self.model.entities[view.entity]
         copying = self.kinds[view.kind].copies
+        every: Set[str] = frozenset()
         for asked in self.asked_of(view, needs):
             copies = frozenset(text for text in asked - set(here.stored) if copying or text in here.columns)
-            for wanted in (copies, found[-1] | copies):
+            every = every | copies
+            for wanted in (copies, every):
                 if wanted not in found:
                     found.append(wanted)
         return found
