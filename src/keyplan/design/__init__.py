@@ -86,7 +86,7 @@ def _kept(built: Built, solution: Solution, lost: Mapping[str, str]) -> list[Fin
         Finding("warning", name, f"it cannot be kept: {text}")
         for name, text in (*lost.items(), *built.baseless.items())
     ]
-    for label, names in built.given.items():
+    for label, names in built.kept_as.items():
         chosen = [built.problem.views[name] for name in names if name in solution.chosen]
         reason = next(filter(None, (unfit(built.forms, view) for view in chosen)), "")
         if reason:

@@ -64,7 +64,8 @@ class Assembly:
         self.solution = solution
         self.keep = keep
         # Given views come first, in their order, so that a design that keeps them names and packs them as before.
-        first = {name: number for number, name in enumerate(built.given_names)}
+        given = dict.fromkeys(name for names in built.kept_as.values() for name in names)
+        first = {name: number for number, name in enumerate(given)}
         order = sorted(solution.chosen, key=lambda name: (first.get(name, len(first)), int(name[1:])))
         self.chosen = {name: built.problem.views[name] for name in order}
         self.grown = built.problem.growth.under(solution.chosen)

@@ -22,7 +22,7 @@ from keyplan.design.options.graph import Options
 from keyplan.design.problem.beside import apart_rows
 from keyplan.design.problem.crowds import crowds_at
 from keyplan.design.problem.definition import CARRY, CHECK, INFEASIBLE, Calls, Problem, Root
-from keyplan.design.problem.fitting import add_given, called_alike, drop_baseless, fitted_views, heat_of
+from keyplan.design.problem.fitting import add_given, called_alike, drop_baseless, fitted_views, heat_of, no_others
 from keyplan.design.problem.growth import growth_of
 from keyplan.design.problem.heat import places
 from keyplan.design.problem.worth import at_least_worth, copies_of_rows, is_covering, least_cost, waiting_cost
@@ -118,6 +118,12 @@ class Built:
     @property
     def given_names(self) -> list[str]:
         return self.ground.given_names
+
+    @property
+    def kept_as(self) -> dict[str, list[str]]:
+        """Per given view: what it is called in each of its forms, and views that are no other ones to the engine."""
+        kinds, views = self.ground.engine.kinds, self.ground.views
+        return {label: no_others(kinds, views, names) for label, names in self.given.items()}
 
     @property
     def baseless(self) -> Mapping[str, str]:

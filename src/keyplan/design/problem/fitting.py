@@ -198,6 +198,20 @@ def add_given(
     return {label: names[label] for label in given}
 
 
+def no_others(kinds: Mapping[str, Kind], views: Mapping[str, View], names: Sequence[str]) -> list[str]:
+    """Some views, and those that are the same to the engine: an index that leads to its rows is no other one where more
+    of what is there is taken through it."""
+    found = dict.fromkeys(names)
+    for view in (views[name] for name in names):
+        if kinds[view.kind].kept_by_engine and kinds[view.kind].holds_all:
+            alike = [one for one in views.values() if (one.kind, one.parts) == (view.kind, view.parts)]
+            wider = (one for one in alike if set(one.holds) >= set(view.holds))
+            found |= dict.fromkeys(
+                one.name for one in wider if replace(identity(one), holds=view.holds) == identity(view)
+            )
+    return list(found)
+
+
 def drop_baseless(
     model: Model,
     kinds: Mapping[str, Kind],

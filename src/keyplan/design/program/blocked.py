@@ -16,14 +16,19 @@ def blocking_calls(problem: Problem) -> list[str]:
     """The patterns and writes each of which alone keeps everything else from being served; where no single one does,
     some that do so together, none of which could be served beside the others."""
     names = list(dict.fromkeys(root.name for root in problem.roots))
-    alone = [name for name in names if solve(_without_calls(problem, {name})) is not None]
-    if alone or solve(_without_calls(problem, set(names))) is None:
+    alone = [name for name in names if _is_possible(_without_calls(problem, {name}))]
+    if alone or not _is_possible(_without_calls(problem, set(names))):
         return alone
     together = set(names)
     for name in names:
-        if solve(_without_calls(problem, together - {name})) is not None:
+        if _is_possible(_without_calls(problem, together - {name})):
             together.remove(name)
     return [name for name in names if name in together]
+
+
+def _is_possible(problem: Problem) -> bool:
+    """Whether there is a choice at all, whatever it costs."""
+    return solve(problem, proven=False) is not None
 
 
 def _without_calls(problem: Problem, names: Set[str]) -> Problem:
@@ -38,9 +43,9 @@ def _without_calls(problem: Problem, names: Set[str]) -> Problem:
 def why_not_kept(problem: Problem) -> str:
     """Which view that has to be there cannot, and why; empty if there is no answer without any of them either."""
     kept = [need for need in problem.required if need[0].endswith(KEPT)]
-    if not kept or solve(_relieved(problem, kept)) is None:
+    if not kept or not _is_possible(_relieved(problem, kept)):
         return ""
-    alone = next((need for need in kept if solve(_relieved(problem, [need])) is not None), None)
+    alone = next((need for need in kept if _is_possible(_relieved(problem, [need]))), None)
     if alone is None:
         listed = ", ".join(text.removesuffix(KEPT) + "'" for text, _ in _least(problem, kept))
         return f"{listed} cannot be kept together: {_reason(problem)}"
@@ -59,7 +64,7 @@ def _least(problem: Problem, kept: list[Need]) -> Iterator[Need]:
     left = list(kept)
     for need in kept:
         others = [one for one in kept if one not in left or one == need]
-        if solve(_relieved(problem, others)) is None:
+        if not _is_possible(_relieved(problem, others)):
             left.remove(need)
     yield from left
 

@@ -60,7 +60,7 @@ def _blocked(model: Model, engine: Engine, without: Callable[[View], bool]) -> s
     def is_served(left_out: Set[str], first: int) -> bool:
         """Whether the first so many patterns are, without some."""
         some = _fewer(model, {*left_out, *names[first:]})
-        return _solved(some, engine, MappingProxyType({}), without, None, crowded=False)[1] is not None
+        return _solved(some, engine, MappingProxyType({}), without, None, crowded=False, proven=False)[1] is not None
 
     blocked: set[str] = set()
     if not is_served(blocked, 0):
@@ -82,35 +82,37 @@ def _solved(
     like: Built | None,
     *,
     crowded: bool,
+    proven: bool = True,
 ) -> tuple[Built, Solution | None]:
+    """`proven`: the cheapest answer, and not just a good one."""
     built = first = build_problem(model, engine, given=given, without=without, crowded=crowded, like=like)
-    solution = _solved_once(built)
+    solution = _solved_once(built, proven)
     if solution is None and (hopeless := _hopeless(built)):
         # Nothing finds the rows in which some write would have to change a value that these views repeat: patterns that
         # only they would serve are unserved, and the others are not.
         def left_out(view: View) -> bool:
             return without(view) or identity(view) in hopeless
 
-        return _solved(model, engine, given, left_out, built, crowded=crowded)
+        return _solved(model, engine, given, left_out, built, crowded=crowded, proven=proven)
     if solution is None and _follows_computed(built):
         # Whatever changes a value that is computed behind a reference has to find all that copy it, which may take more
         # than there is: then it is worked out at each call, and patterns that this does not serve are unserved.
         def far(view: View) -> bool:
             return without(view) or bool(computed_behind(model, view))
 
-        return _solved(model, engine, given, far, built, crowded=crowded)
+        return _solved(model, engine, given, far, built, crowded=crowded, proven=proven)
     if solution is None and not built.reads_all:
         # Views that find what repeats a value inside other rows may be too much for one atomic request: then everything
         # may be read for that, which costs what it costs, and is a warning.
         built = build_on(built.ground, unlike=built)
-        solution = _solved_once(built)
+        solution = _solved_once(built, proven)
     if solution is None:
         # Some write needs more views than one atomic request can keep true: it is refused when it is that large.
         built.problem = built.problem.under(built.couplings)
-        solution = _solved_anyhow(built)
+        solution = _solved_anyhow(built, proven)
     if solution is None and first.keeps_apart:
         # Nothing serves everything and leaves alone what is too hot beside another entry: then that is a warning.
-        return _solved(model, engine, given, without, first, crowded=True)
+        return _solved(model, engine, given, without, first, crowded=True, proven=proven)
     return built, solution
 
 
@@ -128,18 +130,18 @@ def _hopeless(built: Built) -> set[View]:
     return {identity(built.problem.views[name]) for name in names}
 
 
-def _solved_once(built: Built) -> Solution | None:
-    built.problem.required += [(f"'{label}{KEPT}", list(names)) for label, names in built.given.items()]
-    return _solved_anyhow(built)
+def _solved_once(built: Built, proven: bool) -> Solution | None:
+    built.problem.required += [(f"'{label}{KEPT}", names) for label, names in built.kept_as.items()]
+    return _solved_anyhow(built, proven)
 
 
-def _solved_anyhow(built: Built) -> Solution | None:
+def _solved_anyhow(built: Built, proven: bool) -> Solution | None:
     """The answer; if there is none because some patterns cannot but read the same place too often, the one in which
     they do so least, which is a warning."""
-    solution = solve(built.problem)
+    solution = solve(built.problem, proven=proven)
     if solution is None and built.problem.crowds.places:
         softer = least_crowded(built.problem)
         if softer is not None:
             built.problem = softer
-            solution = solve(softer)
+            solution = solve(softer, proven=proven)
     return solution

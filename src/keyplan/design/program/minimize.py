@@ -85,15 +85,19 @@ def minimize(
     highs.changeColsBounds(len(every), every, lower, numpy.where(is_view & ~used, 0.0, upper))
     found, value, again = None, INF, False
     # Of a large program, each run takes seconds, and better views are looked for anyway.
-    runs = FEW if len(linear.costs) > LARGE else AGAIN + 1
-    if (some := _solved_whole(highs, linear, scale, runs)) is not None:
+    is_large = len(linear.costs) > LARGE
+    runs = FEW if is_large else AGAIN + 1
+    some = _solved_whole(highs, linear, scale, runs)
+    if some is None and is_large:
+        some = _any(highs, linear, scale, relaxed, views)
+    if some is not None:
         more = numpy.array(relaxed.col_dual)
         if proven and some.value - least > FAR * some.value:
             # Among few views there was nothing good: those are tried, too, that cost little more than these.
             near = used | (more <= NEAR * (some.value - least))
             highs.changeColsBounds(len(every), every, lower, numpy.where(is_view & ~near, 0.0, upper))
             highs.setSolution(some.answer)
-            nearer = _solved_whole(highs, linear, scale)
+            nearer = _solved_whole(highs, linear, scale, runs)
             some = nearer if nearer is not None and nearer.value < some.value else some
         if proven and numpy.count_nonzero(_affordable(linear, relaxed, some.value - least) & (upper > 0)) > LARGE:
             some = _widened(highs, linear, scale, relaxed, some, least, views)
@@ -172,8 +176,7 @@ def _widened(highs: Any, linear: Linear, scale: float, relaxed: Any, best: _Whol
     every = numpy.arange(len(linear.costs), dtype=numpy.int32)
     is_view = every < views
     more = numpy.array(relaxed.col_dual)
-    core = is_view & (numpy.array(relaxed.col_value) > UNUSED)
-    rest = [int(view) for view in numpy.argsort(more[:views], kind="stable") if upper[view] > 0 and not core[view]]
+    core, rest = _ranked(linear, relaxed, views)
     highs.setOptionValue("mip_rel_gap", ROUGH)
     for name in HEURISTICS:
         highs.setOptionValue(name, False)
@@ -191,6 +194,35 @@ def _widened(highs: Any, linear: Linear, scale: float, relaxed: Any, best: _Whol
             best = found
     highs.setOptionValue("mip_rel_gap", GAP)
     return best
+
+
+def _any(highs: Any, linear: Linear, scale: float, relaxed: Any, views: int) -> _Whole | None:
+    """A choice among the views that the relaxation uses, which alone allow none, and some others: first those that cost
+    least more, then twice as many each time."""
+    import numpy
+
+    lower, upper = numpy.zeros(len(linear.costs)), numpy.array(linear.upper)
+    every = numpy.arange(len(linear.costs), dtype=numpy.int32)
+    core, rest = _ranked(linear, relaxed, views)
+    found, many = None, SOME
+    highs.setOptionValue("mip_rel_gap", ROUGH)
+    while found is None and many < 2 * len(rest):
+        tried = core.copy()
+        tried[rest[:many]] = True
+        highs.changeColsBounds(len(every), every, lower, numpy.where((every < views) & ~tried, 0.0, upper))
+        found = _solved_whole(highs, linear, scale, 1)
+        many *= 2
+    highs.setOptionValue("mip_rel_gap", GAP)
+    return found
+
+
+def _ranked(linear: Linear, relaxed: Any, views: int) -> tuple[Any, list[int]]:
+    """Whether each variable is a view that the relaxation uses; and the other views, the one first that adds least."""
+    import numpy
+
+    core = (numpy.arange(len(linear.costs)) < views) & (numpy.array(relaxed.col_value) > UNUSED)
+    order = numpy.argsort(numpy.array(relaxed.col_dual)[:views], kind="stable")
+    return core, [int(view) for view in order if linear.upper[view] > 0 and not core[view]]
 
 
 def _solved_whole(highs: Any, linear: Linear, scale: float, runs: int = AGAIN + 1) -> _Whole | None:
@@ -268,13 +300,22 @@ def _solved(highs: Any) -> bool:
     highs.run()
     status = highs.getModelStatus()
     none = highspy.HighsModelStatus
-    if status == none.kUnknown:
+    if _is_given_up(status):
         status = _anew(highs)
     if status in (none.kInfeasible, none.kUnboundedOrInfeasible, none.kModelEmpty):  # without any view nothing is kept
         return False
     if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kSolutionLimit):
         raise KeyplanError(f"design: the solver stopped with '{highs.modelStatusToString(status)}'")
     return True
+
+
+def _is_given_up(status: Any) -> bool:
+    """Whether the solver knows no more of a program than before: some give it up, and some end in an error where costs
+    are very large beside others."""
+    import highspy
+
+    none = highspy.HighsModelStatus
+    return status in (none.kUnknown, none.kNotset, none.kSolveError)
 
 
 def _anew(highs: Any) -> Any:
@@ -289,7 +330,7 @@ def _anew(highs: Any) -> Any:
         highs.setOptionValue("simplex_strategy", strategy)
         highs.run()
         status = highs.getModelStatus()
-        if status != highspy.HighsModelStatus.kUnknown:
+        if not _is_given_up(status):
             break
     for name, value in known.items():
         highs.setOptionValue(name, value)
