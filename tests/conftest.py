@@ -93,6 +93,11 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(1_000_000, 10, 10)
 
 
+def pytest_sessionfinish() -> None:
+    """What is left ends with the process: pytest would look through all of it five times."""
+    gc.freeze()
+
+
 LONGEST = 20
 """How many parts of a run are listed with the seconds that they took."""
 

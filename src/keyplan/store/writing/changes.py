@@ -13,7 +13,7 @@ from keyplan.model.values import add
 from keyplan.plan.edits import Edit, Test
 from keyplan.plan.terms import plus
 from keyplan.store.writing.places import Kept, Places
-from keyplan.store.writing.rows import Key, Row, World
+from keyplan.store.writing.rows import Key, Row, World, chains
 
 Entry = tuple[str, tuple[str, ...], Key]
 """A view, a place in it, and a key there."""
@@ -151,32 +151,28 @@ class Work:
         it tests where that matters.
         """
         world = self.world
-        model = world.model
-        for path in copies:
-            for depth in range(1, len(path.roles) + 1):
-                found = world.behind(entity, row, path.roles[:depth], new)
-                if found is None:
-                    break
-                target, key = found
-                if depth == len(path.roles):
-                    columns: tuple[str, ...] = (path.column,)
-                else:
-                    columns = model.entities[target].roles[path.roles[depth]].columns
-                if found in world.changed:
-                    was, source = world.changed[found]
-                    if source is None and new and found in world.ghosts:
-                        self.leaving[found] = world.ghosts[found]
-                    if was is None or source is None:
-                        continue
-                    columns = tuple(column for column in columns if was.get(column) == source.get(column))
-                else:
-                    source = world.seen[found]
-                if source is None:
-                    if ghosts and found in world.ghosts:
-                        self.ghosts[found] = world.ghosts[found]
-                    self.check_absence(places, target, key, number)
-                    break
-                self.check_row(places, target, key, source, columns, number)
+        for roles, taken in chains(tuple(copies)):
+            found = world.behind(entity, row, roles, new)
+            if found is None:
+                continue
+            target, key = found
+            steps = world.model.entities[target].roles
+            groups: list[Sequence[str]] = [steps[name].columns if leads_on else (name,) for name, leads_on in taken]
+            if found in world.changed:
+                was, source = world.changed[found]
+                if source is None and new and found in world.ghosts:
+                    self.leaving[found] = world.ghosts[found]
+                if was is None or source is None:
+                    continue
+                groups = [[column for column in group if was.get(column) == source.get(column)] for group in groups]
+            else:
+                source = world.seen[found]
+            if source is not None:
+                self.check_row(places, target, key, source, groups, number)
+                continue
+            if ghosts and found in world.ghosts:
+                self.ghosts[found] = world.ghosts[found]
+            self.check_absence(places, target, key, number)
 
     def check_absence(self, places: Places, target: str, key: Key, number: int) -> None:
         """Checks that there still is no such row."""
@@ -192,10 +188,12 @@ class Work:
         )
 
     def check_row(
-        self, places: Places, target: str, key: Key, source: Row, columns: Iterable[str], number: int
+        self, places: Places, target: str, key: Key, source: Row, groups: Iterable[Sequence[str]], number: int
     ) -> None:
-        """Checks that a row still has these values."""
-        if not places.changing[target].intersection(columns):
+        """Checks that a row still has the values of these groups of columns, as far as any of a group may change."""
+        changing = places.changing[target]
+        columns = dict.fromkeys(column for group in groups if not changing.isdisjoint(group) for column in group)
+        if not columns:
             return
         home = places.home(target)
         tests = tuple(

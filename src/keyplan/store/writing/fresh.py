@@ -203,7 +203,7 @@ class Sources:
         names = [(str(path), path.column) for path in self.paths]
         for at, row in self.firsts.items():
             behind = world.behind(self.entity, row, self.roles, True)
-            found = None if behind is None else world.row(*behind, True)
+            found = None if behind is None else world.row(behind, True)
             copies[at] = {name: None if found is None else found.get(column) for name, column in names}
         key = self.key
         return [{**row, **copies[key(row)]} for row in rows]

@@ -112,7 +112,7 @@ class Lagging:
                 for depth in range(1, len(path.roles) + 1):
                     name = world.behind(change.entity, change.old, path.roles[:depth], False)
                     found |= {} if name is None else {name: None}
-            change.behind = tuple((*name, world.row(*name, False)) for name in found)
+            change.behind = tuple((*name, world.row(name, False)) for name in found)
 
     def beyond(self, change: RowChange) -> list[Path]:
         """What entries of others copy into their keys by way of a reference that a row loses."""

@@ -198,9 +198,8 @@ class World:
     used: set[tuple[str, Key]] = field(default_factory=set)
     """Rows that were looked at."""
 
-    def row(self, entity: str, key: Key, new: bool) -> Row | None:
+    def row(self, name: tuple[str, Key], new: bool) -> Row | None:
         """A row that can be copied from: one that is written when it has expired already is there for nobody."""
-        name = (entity, key)
         self.used.add(name)
         if name in self.picked:
             return self.picked[name]
@@ -220,11 +219,10 @@ class World:
         found = self.behind(entity, row, roles, new)
         if found is None:
             return None
-        target, key = found
-        gone = self.row(target, key, new)
-        if gone is None and len(roles) == 1 and self.has_ghosts(target):
+        gone = self.row(found, new)
+        if gone is None and len(roles) == 1 and self.has_ghosts(found[0]):
             # The path has not ended before: what is computed is there.
-            gone = self.ghosts[target, key][new and found not in self.picked]
+            gone = self.ghosts[found][new and found not in self.picked]
         return gone
 
     def has_ghosts(self, entity: str) -> bool:
@@ -247,7 +245,7 @@ class World:
             found = role.entity, key
             if found not in self.seen and found not in self.changed and found not in self.picked:
                 return found
-            here = self.row(*found, new)
+            here = self.row(found, new)
         return found
 
     def touched(
@@ -350,7 +348,7 @@ class World:
             found = self.behind(entity, row, roles, new) if len(roles) == 1 else None
             if found is None or not self.has_ghosts(found[0]) or found in self.ghosts:
                 continue
-            if self.row(*found, new) is None:
+            if self.row(found, new) is None:
                 wanted.setdefault(found[0], {})[found[1]] = None
         for entity, keys in wanted.items():
             for key in keys:
@@ -384,6 +382,19 @@ def by_roles(copies: tuple[Path, ...]) -> list[tuple[tuple[str, ...], list[Path]
     for path in copies:
         found.setdefault(path.roles, []).append(path)
     return list(found.items())
+
+
+@lru_cache(maxsize=1024)
+def chains(copies: tuple[Path, ...]) -> list[tuple[tuple[str, ...], list[tuple[str, bool]]]]:
+    """The references that paths lead through, each chain after those that it goes on from, and what is taken of the row
+    behind it: columns, and references that lead on (True)."""
+    found: dict[tuple[str, ...], dict[tuple[str, bool], None]] = {}
+    for path in copies:
+        for depth in range(1, len(path.roles)):
+            found.setdefault(path.roles[:depth], {})[path.roles[depth], True] = None
+        if path.roles:
+            found.setdefault(path.roles, {})[path.column, False] = None
+    return [(roles, list(taken)) for roles, taken in found.items()]
 
 
 def differs(actual: Any, wanted: Any) -> bool:
