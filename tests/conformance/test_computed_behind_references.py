@@ -220,3 +220,27 @@ def test_a_copied_sum_beyond_its_range_is_refused_and_nothing_is_written(both: B
         pair.same("put", **beyond)
     pair.agrees([("of_kind", {"kind": "a"})])
     pair.verified()
+
+
+KEYED_BY_ITS_OWNER = """
+entities:
+  Ant: { fields: { k: "int, key", m: count(bees) } }
+  Bee: { key: [k, l], fields: { k: "Ant, as bees, max 50", l: int, n: count(cats) } }
+  Cat: { fields: { c: "int, key", bee: "Bee, as cats", ant: Ant } }
+patterns:
+  one: { find: Cat, where: "c = :c", with: [ant.m, bee.n] }
+  counted: { find: Cat, where: "ant = :a", order: [bee.n, c], with: [ant.m, bee.n], page: 5 }
+writes:
+  make_cat: { create: Cat }
+  make_bee: { create: Bee }
+"""
+
+
+def test_a_row_that_is_not_there_is_none_of_those_that_are_counted(both: Both) -> None:
+    pair = both(KEYED_BY_ITS_OWNER)
+    for number in (1, 2):
+        pair.same("make_cat", c=number, bee=(7, 0), ant=7)
+        pair.same("one", c=number)
+    pair.same("counted", a=7)
+    pair.same("make_bee", k=7, l=0)
+    pair.agrees([("one", {"c": 1}), ("counted", {"a": 7})])

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import permutations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from keyplan.engines import BUILTIN, get_engine
@@ -31,7 +31,7 @@ Van: { count: 1M, fields: { van_id: "uuid, key", depot: "Depot, as vans" } }
 """
 WRITES = """
 send: { create: Parcel, rate: 1/s }
-buy: { create: Van, rate: 1/s }
+buy: { create: Van, rate: 9/s }
 """
 
 
@@ -55,12 +55,16 @@ def cost_the_same(one: Model, other: Model, engine: str) -> None:
 
 @pytest.mark.parametrize("engine", BUILTIN)
 @proof(15)
-@given(selects=st.lists(st.sets(st.sampled_from("abc"), min_size=1, max_size=2), min_size=3, max_size=3))
-def test_any_order_of_what_is_selected_costs_the_same(engine: str, selects: list[set[str]]) -> None:
+@given(
+    selects=st.lists(st.sets(st.sampled_from("abc"), min_size=1, max_size=2), min_size=3, max_size=3),
+    rates=st.lists(st.sampled_from(["1000/s", "1000/s", "1/day"]), min_size=3, max_size=3),
+)
+@example(selects=[{"a"}, {"b"}, {"c"}], rates=["1000/s", "1000/s", "1/day"])
+def test_any_order_of_what_is_selected_costs_the_same(engine: str, selects: list[set[str]], rates: list[str]) -> None:
     where = 'find: Depot, where: "region = :r"'
     asked = [
-        f"p{number}: {{ {where}, select: [{', '.join(sorted(some))}], rate: 1000/s }}"
-        for number, some in enumerate(selects)
+        f"p{number}: {{ {where}, select: [{', '.join(sorted(some))}], rate: {rate} }}"
+        for number, (some, rate) in enumerate(zip(selects, rates, strict=True))
     ]
     first, *others = (model_of(DEPOTS, "\n".join(order), WRITES) for order in permutations(asked))
     for other in others:

@@ -9,16 +9,17 @@ from itertools import islice
 
 import pytest
 
+import keyplan
 from keyplan.errors import ConflictError
 from keyplan.reference import Database
 from keyplan.store.store import Store
 from tests.examples_data.compare import difference, walk
 from tests.faults import chat
 from tests.faults.interleaved import interleave
-from tests.naive import Extras, naive_design
+from tests.naive import EVERYTHING, Extras, naive_design
 from tests.strategies.programs import Clock
 from tests.unit.store.memory import MemoryPort
-from tests.unit.store.support import store_over
+from tests.unit.store.support import memory_store, store_over
 
 ORDERS = int(os.environ.get("KEYPLAN_ORDERS", "15"))
 MODEL = chat.model()
@@ -80,3 +81,30 @@ def test_writers_that_are_cut_off_leave_what_can_be_mended(extras: str, most: in
         store.verify(repair=True)
         found = store.verify()
         assert found.ok, (seed, found.problems)
+
+
+GONE_OWNERS = """
+keyplan: 1
+name: gone
+entities:
+  Ant: { count: 100, fields: { k: "int, key", m: count(bees) } }
+  Bee: { count: 100, key: [k, l], fields: { k: "Ant, as bees, max 50", l: int, n: count(cats) } }
+  Cat: { count: 100, fields: { c: "int, key", bee: "Bee, as cats", ant: Ant } }
+patterns:
+  one: { find: Cat, where: "c = :c", with: [ant.m, bee.n], rate: 1/s }
+writes:
+  make_cat: { create: Cat, rate: 1/s }
+"""
+
+
+def test_a_row_that_is_not_there_is_none_of_those_that_are_counted() -> None:
+    """It has a count of its own, which is copied, and a reference in its key: whoever counts what refers to that row
+    counted it as well, and took it for a change by somebody else, again and again."""
+    model = keyplan.parse_model(GONE_OWNERS)
+    store = memory_store(model, EVERYTHING["computed behind references"])
+    reference = Database(model, clock=Clock())
+    for number in (1, 2):
+        for made in (store.make_cat, partial(reference.call, "make_cat")):
+            made(c=number, bee=(7, 0), ant=7)
+        assert store.one(c=number) == reference.call("one", c=number)
+    assert store.verify().ok

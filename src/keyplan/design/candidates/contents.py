@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from itertools import combinations
 
 from keyplan.design.candidates.keys import Keys, Shape
 from keyplan.design.candidates.match import KeyMatch, match_key
@@ -16,6 +17,9 @@ from keyplan.model.model import Model, path_of
 from keyplan.model.pattern import Condition
 from keyplan.plan.owners import owner_of, owners
 from keyplan.plan.view import Part, View
+
+FEW_ASKED = 5
+"""Of so many different sets of what is asked beside the rows, every union is tried."""
 
 
 class Contents:
@@ -132,19 +136,19 @@ class Contents:
                 yield tuple(Part(name) for name in more)
 
     def carried_asked(self, view: View, needs: list[Need]) -> list[Set[str]]:
-        """Nothing, what each need that the key can answer would take besides what rows store, and all of that: what is
-        computed of them, and what is copied of other rows, where the engine's own views can have it."""
-        found: list[Set[str]] = [frozenset()]
+        """Nothing, what needs that the key can answer would take besides what rows store, each of them and any of them
+        together, or where they are many any two and all: what is computed of them, and what is copied of other rows,
+        where the engine's own views can have it. The order of the needs does not matter."""
         here = self.model.entities[view.entity]
         copying = self.kinds[view.kind].copies
-        every: Set[str] = frozenset()
-        for asked in self.asked_of(view, needs):
-            copies = frozenset(text for text in asked - set(here.stored) if copying or text in here.columns)
-            every = every | copies
-            for wanted in (copies, every):
-                if wanted not in found:
-                    found.append(wanted)
-        return found
+        able = (
+            frozenset(text for text in asked - set(here.stored) if copying or text in here.columns)
+            for asked in self.asked_of(view, needs)
+        )
+        each = [one for one in dict.fromkeys(able) if one]
+        together = range(len(each) + 1) if len(each) <= FEW_ASKED else (0, 1, 2, len(each))
+        unions = (frozenset[str]().union(*some) for many in together for some in combinations(each, many))
+        return list(dict.fromkeys(unions))
 
     def _is_local(self, kind: Kind, shape: Shape, needs: list[Need]) -> bool:
         """Whether a key is another order of rows that share a partition, and something reads it strongly.

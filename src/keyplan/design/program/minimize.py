@@ -206,7 +206,7 @@ def _any(highs: Any, linear: Linear, scale: float, relaxed: Any, views: int) -> 
     core, rest = _ranked(linear, relaxed, views)
     found, many = None, SOME
     highs.setOptionValue("mip_rel_gap", ROUGH)
-    while found is None and many < 2 * len(rest):
+    while found is None and many < 2 * max(len(rest), SOME):
         tried = core.copy()
         tried[rest[:many]] = True
         highs.changeColsBounds(len(every), every, lower, numpy.where((every < views) & ~tried, 0.0, upper))

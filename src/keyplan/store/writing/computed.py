@@ -212,7 +212,7 @@ class ComputedColumns:
         changed = [
             (change.key, change.new)
             for change in changes
-            if change.entity == kept.child and not change.follows and not change.blind
+            if change.entity == kept.child and not (change.follows or change.blind or change.ghost)
         ]
         return folded(kept, with_changes(kept, key, self.model.entities[kept.child].key, children, changed))
 
