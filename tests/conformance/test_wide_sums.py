@@ -69,3 +69,31 @@ def test_they_are_kept_where_they_are_read_often(reads: Pair, size: str) -> None
     kept = {measure.name for view in reads.store.design.views.values() for measure in view.measures}
     if size == "read":
         assert {"sum((wide * wide))", "sum((wide * tall))"} <= kept
+
+
+SHELVES = """
+entities:
+  Shelf: { ttl: 1d, fields: { no: "int, key", pages: sum(books.pages), worst: min(books.grade), best: max(books.grade) } }
+  Book:
+    key: [shelf, isbn]
+    fields: { shelf: "Shelf, as books, max 50", isbn: string(4), pages: "int, optional", grade: "int, optional" }
+patterns:
+  shelf: { find: Shelf, where: "no = :n" }
+  graded: { from: Book, compute: { pages: sum(pages), worst: min(grade), best: max(grade) }, where: "shelf = :n" }
+writes:
+  build: { upsert: Shelf }
+  put: { upsert: Book }
+  take: { update: Book, add: { pages: "-:n", grade: 3 }, where: "shelf = :s and isbn = :i", return: [pages, grade] }
+"""
+
+
+def test_the_one_amount_that_is_no_64_bit_number_is_added(both: Both) -> None:
+    """Taking away the least number there is adds one more than the greatest: to a value, and to sums that are kept
+    beside what is least and greatest."""
+    pair = both(SHELVES, [("Shelf", {"no": 1})])
+    for isbn, pages, grade in (("a", -5, 1), ("b", 7, 2)):
+        pair.same("put", shelf=1, isbn=isbn, pages=pages, grade=grade)
+    pair.same("take", s=1, i="a", n=LEAST)
+    pair.agrees([("shelf", {"n": 1}), ("graded", {"n": 1})])
+    pair.same("take", s=1, i="a", n=MOST)
+    pair.agrees([("shelf", {"n": 1}), ("graded", {"n": 1})])

@@ -262,7 +262,7 @@ def _changes(table: Table, edit: Edit) -> tuple[list[str], list[Values]]:
         pieces.append(lambda edit: encode(tuple(edit.values.values())))
     for path, amount in edit.adds.items():
         column = table.column(path)
-        plus = " + 1" if amount == _BEYOND else ""
+        plus = " + 1" if _is_beyond(table.slots[path], amount) else ""
         changes.append(f"{column} = {_sum(table.slots[path], column, '?')}{plus}")
         pieces.append(_amount(table.slots[path], path))
     return changes, pieces
@@ -280,9 +280,14 @@ def _amount(slot: Slot, path: str) -> Values:
 
     def values(edit: Edit) -> Raw:
         amount: Any = edit.adds[path]
-        return (encode(amount - 1 if amount == _BEYOND and slot.type.kind == "int" and not slot.sum else amount),)
+        return (encode(amount - 1 if _is_beyond(slot, amount) else amount),)
 
     return values
+
+
+def _is_beyond(slot: Slot, amount: Any) -> bool:
+    """Whether one has to be added apart, because the engine's own whole numbers end before the amount."""
+    return slot.type.kind == "int" and not slot.sum and bool(amount == _BEYOND)
 
 
 def _delete(table: Table, edit: Edit) -> list[Template]:
