@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 
-from keyplan.errors import ArgumentError, ModelError, Problem, trouble_with
+from keyplan.errors import ArgumentError, ModelError, Problem, quoted, trouble_with
 from keyplan.model.entity import Entity
 from keyplan.model.load_entity import USUAL_COUNT, EntityDraft, EntityReader
 from keyplan.model.load_pattern import PatternReader
@@ -35,6 +35,8 @@ def load_model(path: str | PathLike[str]) -> Model:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise ModelError([Problem(0, trouble_with(error), str(path))]) from error
+    except ValueError as error:  # NUL, or what cannot be encoded
+        raise ModelError([Problem(0, "no file can have this name; check it", quoted(path))]) from error
     report = Report(str(path))
     return _model(read_yaml(data, report), report, path.stem)
 
