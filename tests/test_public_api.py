@@ -60,6 +60,24 @@ def test_a_file_that_cannot_be_read_is_an_error_of_ours(tmp_path: Path) -> None:
         keyplan.load_model(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["x\0y.yaml", "x\ud800.yaml"])
+def test_a_name_that_no_file_can_have_is_an_error_of_ours(name: str) -> None:
+    with pytest.raises(keyplan.ModelError) as caught:
+        keyplan.load_model(name)
+    told = str(caught.value)
+    assert told.startswith("'x\\")
+    assert told.endswith("no file can have this name; check it")
+    assert told.isprintable()
+
+
+@pytest.mark.parametrize("name", [None, ["sqlite"]])
+def test_what_is_no_name_of_an_engine_is_refused(name: str) -> None:
+    model = keyplan.parse_model({"keyplan": 1, "entities": {"A": {"fields": {"id": "int, key"}}}})
+    for call in (keyplan.design, keyplan.load_lock):
+        with pytest.raises(keyplan.ArgumentError, match=r"expected the name of an engine such as sqlite, got \w+$"):
+            call(model, name)
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'desing'"):
         keyplan.desing  # noqa: B018

@@ -121,6 +121,33 @@ def test_what_is_wrong_in_a_file_has_its_line(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("engine", ["dynamodb", "mongodb", "sqlite"])
+@pytest.mark.parametrize(
+    ("targets", "told"),
+    [
+        (
+            "  mongodb: { zz: 1 }\n  dynamodb: { billing: foo }\n",
+            ["4: targets.mongodb: there is no 'zz'", "5: targets.dynamodb.billing: 'foo' is no mode"],
+        ),
+        (
+            "  dynamodb: 5\n  sqlit: {}\n  mongodb: { calibration: none.yaml, zz: 1 }\n",
+            [
+                "4: target 'dynamodb' has to be a map",
+                "6: 'calibration' names a file beside the model",
+                "5: targets: there is no engine 'sqlit'",
+                "6: targets.mongodb: there is no 'zz'",
+            ],
+        ),
+    ],
+)
+def test_targets_of_all_engines_are_checked_at_once(tmp_path: Path, engine: str, targets: str, told: list[str]) -> None:
+    file = tmp_path / "some.yaml"
+    file.write_text(f"keyplan: 1\nentities: {{ A: {{ count: 5, fields: {{ id: 'int, key' }} }} }}\ntargets:\n{targets}")
+    with pytest.raises(ArgumentError) as caught:
+        keyplan.design(keyplan.load_model(file), engine)
+    assert [line.removeprefix(f"{file}:").partition(";")[0] for line in str(caught.value).splitlines()] == told
+
+
 def test_coefficients_may_be_given_in_part() -> None:
     model = Model("m", {}, targets={"some": {"prices": {"seek": "0.5"}}})
     assert Prices(**given(model, "some", "prices", Prices)) == Prices(4.0, 0.5)

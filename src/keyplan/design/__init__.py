@@ -23,6 +23,7 @@ from keyplan.design.program.cheapest import cheapest
 from keyplan.design.program.solve import Solution
 from keyplan.design.report.document import document
 from keyplan.engines.base import Engine
+from keyplan.engines.calibration import check_targets
 from keyplan.errors import DesignError
 from keyplan.model.model import Model
 from keyplan.plan.design import Design, Finding
@@ -37,6 +38,7 @@ def design(model: Model, engine: Engine, *, keep: Design | None = None, advise: 
     has no place for any more is left out, which is a finding. `advise` looks for changes to the model, too, that would
     serve more or cost less; each that is tried is another problem to be solved.
     """
+    check_targets(model)
     with _uncollected():
         return _designed(model, engine, keep, advise)
 

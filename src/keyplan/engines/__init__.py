@@ -20,6 +20,8 @@ def engine_names() -> tuple[str, ...]:
 
 def get_engine(name: str) -> Engine:
     """The engine of that name; its driver is not imported yet."""
+    if not isinstance(name, str):
+        raise ArgumentError(f"expected the name of an engine such as {BUILTIN[-1]}, got {type(name).__name__}")
     if name not in BUILTIN:
         raise UnknownEngineError(no_engine(name, BUILTIN))
     engine: Engine = import_module(f"keyplan.engines.{name}").ENGINE

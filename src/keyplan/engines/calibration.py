@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from math import log
 from statistics import median
 from typing import Any
 
-from keyplan.engines import engine_names
+from keyplan.engines import engine_names, get_engine
 from keyplan.errors import ArgumentError, nearest
 from keyplan.model.model import Model
 from keyplan.units import parse_number
@@ -140,13 +141,29 @@ def _stop(problems: Sequence[str]) -> None:
         raise ArgumentError("\n".join(problems))
 
 
-def check_options(model: Model, engine: str, known: Sequence[str]) -> None:
-    """Refuses what `targets:` of a model says of an engine that the engine does not know, and engines nobody knows."""
+def check_targets(model: Model) -> None:
+    """Refuses what is wrong anywhere in `targets:` of a model, of all engines at once, whichever it is designed for."""
+    known = [name for name in model.targets if name in engine_names()]
+    checked(
+        model,
+        lambda: _stop([str(problem) for problem in model.target_problems]),
+        lambda: _check_names(model),
+        *(partial(get_engine(name).costs, model) for name in known),
+    )
+
+
+def _check_names(model: Model) -> None:
     problems = []
     for name in model.targets:
         if name not in engine_names():
             hint = nearest(name, engine_names()) or f"; there are {', '.join(engine_names())}"
             problems.append(f"targets: there is no engine '{name}'{hint}")
+    _stop(problems)
+
+
+def check_options(model: Model, engine: str, known: Sequence[str]) -> None:
+    """Refuses what `targets:` of a model says of an engine that the engine does not know."""
+    problems = []
     for name in model.targets.get(engine, {}):
         if name not in known:
             hint = nearest(name, known) or f"; known are {', '.join(known)}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 
-from keyplan.errors import ArgumentError, ModelError, Problem, trouble_with
+from keyplan.errors import ArgumentError, ModelError, Problem, quoted, trouble_with
 from keyplan.model.entity import Entity
 from keyplan.model.load_entity import USUAL_COUNT, EntityDraft, EntityReader
 from keyplan.model.load_pattern import PatternReader
@@ -35,6 +35,8 @@ def load_model(path: str | PathLike[str]) -> Model:
             data = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise ModelError([Problem(0, trouble_with(error), str(path))]) from error
+    except ValueError as error:  # NUL, or what cannot be encoded
+        raise ModelError([Problem(0, "no file can have this name; check it", quoted(path))]) from error
     report = Report(str(path))
     return _model(read_yaml(data, report), report, path.stem)
 
@@ -89,19 +91,23 @@ class _Loader(Reader):
         entities = EntityCheck(drafts, reader).run()
         calls = self.calls(entries)
         patterns, writes, transactions = self.read_calls(entities, calls)
-        model = Model(
-            name=self.model_name(entries.get("name")),
+        name = self.model_name(entries.get("name"))
+        is_right = not self.report.problems  # else those of targets are told with the others
+        targets = self.targets(entries.get("targets"))
+        if not is_right:
+            self.report.stop()
+        return Model(
+            name=name,
             entities=entities,
             patterns=patterns,
             writes=writes,
             transactions=transactions,
-            targets=self.targets(entries.get("targets")),
+            targets=targets,
+            target_problems=tuple(sorted(self.report.problems)),
             target_lines=dict(_lines_under(entries.get("targets"), "targets")),
             warnings=tuple(_warnings(drafts, calls)),
             file=self.report.file,
         )
-        self.report.stop()
-        return model
 
     def sections(self, node: Table) -> dict[str, Node]:
         for name in NOT_YET:

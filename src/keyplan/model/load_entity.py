@@ -52,7 +52,7 @@ class EntityReader(FieldReader):
                 self.report.add(key, f"'{name}' cannot be the name of an entity, because it is a type; rename it")
             self.same_but_case(key, lowered, "entities")
             names[name] = value
-        if not names:
+        if not names and self.is_table(node):
             self.report.add(node, "the model has no entities; add one under 'entities'")
         self.entities = names
         drafts = {name: self.entity(name, value) for name, value in names.items()}
@@ -72,7 +72,8 @@ class EntityReader(FieldReader):
         drafts: dict[str, Draft] = {}
         fields = entries.get("fields")
         if fields is None:
-            self.report.add(node, f"entity '{name}' has no fields; add them under 'fields'")
+            if self.is_table(node):
+                self.report.add(node, f"entity '{name}' has no fields; add them under 'fields'")
         else:
             table = self.table(fields, None, "'fields'")
             lowered: dict[str, str] = {}
@@ -82,7 +83,7 @@ class EntityReader(FieldReader):
                 self.name(key, "a field")
                 self.same_but_case(key, lowered, "fields")
                 drafts[field_name] = self.field(field_name, value, key.line)
-            if not table:
+            if not table and self.is_table(fields):
                 self.report.add(fields, f"entity '{name}' has no fields; add them under 'fields'")
         key_node = entries.get("key", node)
         count = self.amount(entries.get("count"), "count", units.parse_count)
@@ -207,6 +208,7 @@ class EntityReader(FieldReader):
                         field_draft.node,
                         f"the role '{item.role}' on '{item.target}' is ambiguous: it is also {taken[at]}; rename one",
                     )
+                    self.report.ambiguous.add(at)
                     self.change(draft, item.name, role=None)
                     continue
                 taken[at] = f"the role of '{name}.{item.name}'"

@@ -92,7 +92,7 @@ class SelectReader(Scope):
                 tree.columns.update(dict.fromkeys(columns))
                 return None
             if role is None:
-                if not leads_to_unknown(self.model, here.name, name):
+                if not leads_to_unknown(self.report, self.model, here.name, name):
                     self.report.add(node, f"'{here.name}' has no role '{shown(name)}'{self.roles(here, name)}")
                 return None
             if depth >= MOST_LEVELS:
@@ -127,7 +127,7 @@ class SelectReader(Scope):
         for name in node.text.split("."):
             role = self.model.entities[tree.entity].roles.get(name)
             if role is None:
-                if not leads_to_unknown(self.model, tree.entity, name):
+                if not leads_to_unknown(self.report, self.model, tree.entity, name):
                     hint = self.roles(self.model.entities[tree.entity], name)
                     if name in self.model.entities[tree.entity].fields:
                         hint += f"; list it beside the map: [{shown(node.text)}, {{..}}]"
@@ -164,6 +164,8 @@ class SelectReader(Scope):
             here, branch = entity, tree
             for name in text.text.split("."):
                 role = self.model.entities[here].roles.get(name)
+                if role is None and (here, name) in self.report.ambiguous:
+                    break
                 if role is None or not role.many:
                     many = [other.name for other in self.model.entities[here].roles.values() if other.many]
                     hint = self.report.among(name, many) or "; name one with 'as' at a reference to it"

@@ -52,6 +52,10 @@ class Reader:
             self.report.add(node.key(name), f"{what} has no key '{shown(name)}'{hint}")
         return found
 
+    def is_table(self, node: Node) -> bool:
+        """Whether `table` takes a node for a mapping, be it an empty one, and says nothing."""
+        return isinstance(node, Table) or (isinstance(node, Text) and node.is_empty)
+
     def text(self, node: Node, what: str) -> str | None:
         """A scalar's text, without the blanks around it."""
         if not isinstance(node, Text):

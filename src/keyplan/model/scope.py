@@ -111,7 +111,7 @@ class Scope(Reader):
         try:
             return self.model.resolve(entity, text)
         except UnknownPathError as error:
-            if not leads_to_unknown(self.model, entity, text):
+            if not leads_to_unknown(self.report, self.model, entity, text):
                 self.report.add(node, str(error))
             return None
 

@@ -77,6 +77,8 @@ class Report:
         """Part of the text is missing (an alias, a key that is no text), so what follows from it would mislead."""
         self.keyless: set[str] = set()
         """Entities whose key is missing or broken: advice to use it would mislead."""
+        self.ambiguous: set[tuple[str, str]] = set()
+        """Entities and names on them that were to be roles as well: what they lead to is told when one is renamed."""
 
     def add(self, node: Node, message: str) -> None:
         """Notes what is wrong at a node."""

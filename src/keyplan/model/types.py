@@ -102,7 +102,12 @@ def such_as(type: Type, said: object, verb: str = "write") -> str:
         return f"; {verb} it like that"  # the complaint itself says how it looks
     if type.of is not None:
         return f"; {verb} a {type.kind} of {type.of}"
-    return f"; {verb} one such as {_EXAMPLES[type.kind]}" if type.kind in _EXAMPLES else f"; {verb} another"
+    example = _EXAMPLES.get(type.kind)
+    if type.kind == "decimal" and type.scale == 0:
+        example = _EXAMPLES["int"]
+    elif type.kind == "decimal" and type.scale == 18:  # no digit is left before the point
+        example = _EXAMPLES["float"]
+    return f"; {verb} one such as {example}" if example else f"; {verb} another"
 
 
 def to_give(type: Type, said: object) -> str:

@@ -144,7 +144,8 @@ class EntityCheck:
                 what = f"'{role.entity}.{computed.column}' is {article(column.type.kind)}"
                 problem = f"{what}, which has no {computed.how}; use count"
         if problem is not None:
-            self.report.add(field_draft.node, problem)
+            if (entity.name, computed.role) not in self.report.ambiguous:
+                self.report.add(field_draft.node, problem)
             self.reader.change(draft, item.name, computed=None, type=UNKNOWN)
 
     def snapshot(self, draft: EntityDraft, field_draft: Draft, model: Model) -> None:
@@ -156,7 +157,7 @@ class EntityCheck:
         try:
             path = model.resolve(name, item.source)
         except UnknownPathError as error:
-            if not leads_to_unknown(model, name, item.source):
+            if not leads_to_unknown(self.report, model, name, item.source):
                 self.report.add(field_draft.node, str(error))
             return
         column = model.column(name, path)
@@ -260,11 +261,12 @@ class EntityCheck:
         return found
 
 
-def leads_to_unknown(model: Model, entity: str, text: str) -> bool:
-    """Whether a path breaks at a field whose type could not be read, which has been reported already."""
+def leads_to_unknown(report: Report, model: Model, entity: str, text: str) -> bool:
+    """Whether a path breaks at a field whose type could not be read, or at a name that is to be two things, either of
+    which has been reported already."""
     for name in text.split("."):
         here = model.entities.get(entity)
-        if here is None:
+        if here is None or (entity, name) in report.ambiguous:
             return True
         column = here.columns.get(name)
         if column is not None and column.type.kind == "?":

@@ -337,6 +337,15 @@ def test_parse_refuses(kind: Type, text: str) -> None:
         parse(kind, text)
 
 
+@pytest.mark.parametrize("scale", range(19))
+def test_the_example_of_a_decimal_fits_it(scale: int) -> None:
+    kind = Type("decimal", scale=scale)
+    with pytest.raises(ValueError, match="18 digits") as caught:
+        parse(kind, "1e18")
+    example = to_give(kind, caught.value).removeprefix("; give one such as ")
+    assert Decimal(example) == parse(kind, example)
+
+
 def test_to_json_looks_as_documented() -> None:
     assert to_json(TIMESTAMP, datetime(2024, 2, 29, tzinfo=UTC)) == "2024-02-29T00:00:00.000Z"
     assert to_json(MONEY, Decimal("0.00")) == "0.00"
