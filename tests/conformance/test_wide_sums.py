@@ -73,7 +73,9 @@ def test_they_are_kept_where_they_are_read_often(reads: Pair, size: str) -> None
 
 SHELVES = """
 entities:
-  Shelf: { ttl: 1d, fields: { no: "int, key", pages: sum(books.pages), worst: min(books.grade), best: max(books.grade) } }
+  Shelf:
+    ttl: 1d
+    fields: { no: "int, key", pages: sum(books.pages), worst: min(books.grade), best: max(books.grade) }
   Book:
     key: [shelf, isbn]
     fields: { shelf: "Shelf, as books, max 50", isbn: string(4), pages: "int, optional", grade: "int, optional" }

@@ -146,7 +146,6 @@ def check_targets(model: Model) -> None:
     known = [name for name in model.targets if name in engine_names()]
     checked(
         model,
-        lambda: _stop([str(problem) for problem in model.target_problems]),
         lambda: _check_names(model),
         *(partial(get_engine(name).costs, model) for name in known),
     )

@@ -91,23 +91,19 @@ class _Loader(Reader):
         entities = EntityCheck(drafts, reader).run()
         calls = self.calls(entries)
         patterns, writes, transactions = self.read_calls(entities, calls)
-        name = self.model_name(entries.get("name"))
-        is_right = not self.report.problems  # else those of targets are told with the others
-        targets = self.targets(entries.get("targets"))
-        if not is_right:
-            self.report.stop()
-        return Model(
-            name=name,
+        model = Model(
+            name=self.model_name(entries.get("name")),
             entities=entities,
             patterns=patterns,
             writes=writes,
             transactions=transactions,
-            targets=targets,
-            target_problems=tuple(sorted(self.report.problems)),
+            targets=self.targets(entries.get("targets")),
             target_lines=dict(_lines_under(entries.get("targets"), "targets")),
             warnings=tuple(_warnings(drafts, calls)),
             file=self.report.file,
         )
+        self.report.stop()
+        return model
 
     def sections(self, node: Table) -> dict[str, Node]:
         for name in NOT_YET:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from keyplan.errors import KeyplanError, Problem, nearest, quoted
+from keyplan.errors import KeyplanError, nearest, quoted
 from keyplan.model.entity import EXPIRES, Column, Computed, Entity, Field, Role
 from keyplan.model.pattern import Path, Pattern
 from keyplan.model.types import Type
@@ -41,8 +41,6 @@ class Model:
     """Per engine: what only that engine needs, as nested plain values (texts as written)."""
     target_lines: Mapping[str, int] = field(default_factory=dict)
     """Where in its file each of these stands, by paths such as `targets.engine.option`."""
-    target_problems: tuple[Problem, ...] = ()
-    """What is wrong with them whatever the engines know; told together with what these say, when a design is made."""
     warnings: tuple[str, ...] = ()
     file: str = ""
 
