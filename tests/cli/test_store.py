@@ -248,6 +248,21 @@ def test_the_lock_file_is_what_runs(keyplan: Keyplan) -> None:
     assert json.loads(kept.stdout)["against_lock"]["dropped"] == []
 
 
+def test_a_database_of_another_model_is_not_to_be_applied_to(keyplan: Keyplan) -> None:
+    note = "keyplan: 1\nname: notes\nentities: {Note: {count: 9, fields: {id: 'int, key'}}}\n"
+    Path("notes.yaml").write_text(f"{note}patterns: {{note: {{find: Note, where: id = :id, rate: low}}}}\n")
+    Path("memos.yaml").write_text(Path("notes.yaml").read_text().replace("name: notes", "name: memos"))
+    assert keyplan("apply", "notes.yaml", "sqlite:n.db", "--yes").exit_code == 0
+    call = ("sqlite:n.db", "note", "id=1")
+    recorded = "n.db: the design recorded there: "
+    said = "it is for the model 'notes', not for 'memos'; name another database, or the model it was made for"
+    assert_fails(keyplan("run", "memos.yaml", *call), recorded + said)
+    assert keyplan("apply", "memos.yaml", "sqlite:n.db", "--yes").exit_code == 2
+    Path("notes.yaml").write_text(Path("notes.yaml").read_text().replace("id: 'int, key'", "id: 'int, key', at: int"))
+    said = "the model has changed since the design was made; run 'keyplan apply'"
+    assert_fails(keyplan("run", "notes.yaml", *call), recorded + said)
+
+
 def test_keep_wants_a_lock_file(keyplan: Keyplan) -> None:
     keyplan("init", "shop.yaml")
     failed = keyplan("design", "shop.yaml", "--engine", "sqlite", "--keep")
