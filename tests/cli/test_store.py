@@ -514,6 +514,13 @@ def test_null_in_a_file_clears_a_field(parcels: Keyplan) -> None:
     assert "null in it clears an optional field" in parcels("--help").stdout
 
 
+def test_what_is_wrong_with_json_is_told_of_text_and_file_alike(parcels: Keyplan) -> None:
+    row = '{"a": 1, "a": 2}'
+    said = "has 'a' twice; leave one out"
+    assert_fails(parcels("add", "parcel_id=9", f"about={row}", "name=x"), f"add: argument 'about': {said}")
+    assert_fails(parcels("add", "parcel_id=9", "about=@-", "name=x", stdin=row), f"-: {said}")
+
+
 def test_a_folder_that_is_not_there_is_told_before_anything_is_promised(keyplan: Keyplan, locked: str) -> None:
     said = "nowhere/x.db: its folder does not exist; check the name, or make the folder"
     assert_fails(keyplan("apply", locked, "sqlite:nowhere/x.db"), said)
