@@ -1,7 +1,7 @@
 """`keyplan`: the group of commands, and what becomes of every error.
 
 Commands are modules of this package, imported when they are run; `--help` is answered from the table below.
-Exit codes: 0 fine, 1 errors found or patterns unserved, 2 failure.
+Exit codes: 0 fine, 1 errors found or patterns unserved (warnings only with `--strict`), 2 failure.
 """
 
 from __future__ import annotations
