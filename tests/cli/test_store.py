@@ -183,6 +183,43 @@ def test_apply_shows_first_and_does_it_with_yes(keyplan: Keyplan) -> None:
     assert again.stdout == "nothing to do; the design is there already\n"
 
 
+def test_apply_and_load_as_documents(keyplan: Keyplan) -> None:
+    keyplan("init", "shop.yaml")
+    call = ("apply", "shop.yaml", URL)
+    steps = keyplan(*call).stdout.splitlines()
+    dry = keyplan(*call, "--format", "json")
+    assert (dry.exit_code, dry.stderr) == (0, "nothing was done; add --yes to do it\n")
+    changes = [{"summary": step, "destructive": False} for step in steps]
+    assert json.loads(dry.stdout) == {"made": False, "changes": changes, "left": []}
+    assert [file.name for file in Path().iterdir()] == ["shop.yaml"]
+    done = keyplan(*call, "--yes", "--format", "json")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == {"made": True, "changes": changes, "left": []}
+    again = keyplan(*call, "--yes", "--format", "json")
+    assert json.loads(again.stdout) == {"made": True, "changes": [], "left": []}
+    row = '["Customer", {"customer_id": "00000000-0000-0000-0000-000000000001", "email": "a", "name": "x"}]'
+    loaded = keyplan("load", "shop.yaml", URL, "-", "--format", "json", stdin=row)
+    assert (loaded.exit_code, json.loads(loaded.stdout), loaded.stderr) == (0, {"loaded": 1}, "")
+    assert_fails(keyplan("load", "shop.yaml", URL, "-", "--format", "json", stdin="{"), "stdin:1: is not JSON: …")
+
+
+def test_the_document_of_apply_says_what_destroys_and_what_is_left(
+    keyplan: Keyplan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keyplan("init", "shop.yaml")
+    steps = ["leaves: the index x", "create table A", "destroys: drop table B"]
+    monkeypatch.setattr(api, "apply", lambda *_, **__: steps, raising=False)
+    done = keyplan("apply", "shop.yaml", URL, "--yes", "--format", "json")
+    changes = [
+        {"summary": "create table A", "destructive": False},
+        {"summary": "drop table B", "destructive": True},
+    ]
+    assert json.loads(done.stdout) == {"made": True, "changes": changes, "left": ["the index x"]}
+    monkeypatch.setattr(api, "apply", lambda *_, **__: steps[:1], raising=False)
+    said = "leaves: the index x\nnothing to do; the design is there already\n"
+    assert keyplan("apply", "shop.yaml", URL, "--yes").stdout == said
+
+
 @pytest.mark.parametrize(
     "words",
     [
