@@ -53,7 +53,8 @@ if TYPE_CHECKING:
         UnknownEngineError,
         UnsupportedError,
     )
-    from keyplan.model.interchange import arguments_from_text, parse_json, row_from_json, to_plain
+    from keyplan.model.interchange import arguments_from_text, row_from_json, to_plain
+    from keyplan.model.json_text import parse_json
     from keyplan.model.load import load_model, parse_model
     from keyplan.model.model import Model
     from keyplan.model.schema import json_schema
@@ -135,7 +136,7 @@ _HOMES = {
     "load_model": "keyplan.model.load",
     "open": "keyplan.store.open",
     "open_async": "keyplan.store.open",
-    "parse_json": "keyplan.model.interchange",
+    "parse_json": "keyplan.model.json_text",
     "parse_model": "keyplan.model.load",
     "picture": "keyplan.design.report.picture",
     "row_from_json": "keyplan.model.interchange",

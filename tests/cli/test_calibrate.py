@@ -76,6 +76,8 @@ def test_without_yes_nothing_is_done(keyplan: Keyplan) -> None:
     done = keyplan("calibrate", URL)
     assert done.exit_code == 0
     assert "nothing was done; add --yes" in done.stderr
+    document = json.loads(keyplan("calibrate", URL, "--format", "json").stdout)
+    assert document == {"engine": "sqlite", "measured": None, "targets": {}}
 
 
 @pytest.mark.usefixtures("quick")

@@ -66,6 +66,19 @@ def test_a_pattern_that_cannot_be_served_is_exit_1(keyplan: Keyplan) -> None:
     assert "unserved: " in table.stdout
 
 
+def test_a_warning_is_exit_1_if_told_to(keyplan: Keyplan) -> None:
+    text = "keyplan: 1\nname: m\nentities: {A: {count: 1k, fields: {a: 'int, key'}}}\n"
+    Path("m.yaml").write_text(text)
+    assert keyplan("design", "m.yaml", "--engine", "sqlite", "--strict").exit_code == 0
+    Path("m.yaml").write_text(f"{text}patterns: {{p: {{find: A, where: 'a = :a', rate: 1/s}}}}\n")
+    assert keyplan("design", "m.yaml", "--engine", "sqlite", "--strict").exit_code == 0
+    Path("m.yaml").write_text(f"{text}writes: {{w: {{create: A, rate: 1/s}}}}\n")
+    warned = keyplan("design", "m.yaml", "--engine", "sqlite", "--strict", "--format", "json")
+    assert [finding["severity"] for finding in json.loads(warned.stdout)["findings"]] == ["warning"]
+    assert warned.exit_code == 1
+    assert keyplan("design", "m.yaml", "--engine", "sqlite").exit_code == 0
+
+
 def test_saving_a_model_from_stdin_is_refused(keyplan: Keyplan) -> None:
     result = keyplan("design", "-", "--engine", "sqlite", "--save", stdin=GOOD)
     assert result.exit_code == 2

@@ -74,7 +74,19 @@ def test_an_error_nobody_foresaw_is_one_line(keyplan: Keyplan, monkeypatch: pyte
         keyplan("schema"),
         "keyplan: internal error, ZeroDivisionError by zero; run it again with --debug and report what it says",
     )
-    assert isinstance(keyplan("schema", "--debug").exception, ZeroDivisionError)
+    debugged = keyplan("schema", "--debug")
+    assert debugged.exit_code == 2
+    assert debugged.stderr.startswith("Traceback (most recent call last):\n")
+    assert debugged.stderr.endswith("ZeroDivisionError: by\nzero\n")
+
+
+@pytest.mark.parametrize(
+    "words", [("design", "nosuch.yaml", "--engine", "sqlite", "--debug"), ("--debug", "zzz")], ids=" ".join
+)
+def test_a_failure_has_its_exit_code_with_its_traceback_too(keyplan: Keyplan, words: tuple[str, ...]) -> None:
+    failed = keyplan(*words)
+    assert (failed.exit_code, failed.stdout) == (2, "")
+    assert failed.stderr.startswith("Traceback (most recent call last):\n")
 
 
 def test_ctrl_c_is_one_line(keyplan: Keyplan, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -183,6 +183,43 @@ def test_apply_shows_first_and_does_it_with_yes(keyplan: Keyplan) -> None:
     assert again.stdout == "nothing to do; the design is there already\n"
 
 
+def test_apply_and_load_as_documents(keyplan: Keyplan) -> None:
+    keyplan("init", "shop.yaml")
+    call = ("apply", "shop.yaml", URL)
+    steps = keyplan(*call).stdout.splitlines()
+    dry = keyplan(*call, "--format", "json")
+    assert (dry.exit_code, dry.stderr) == (0, "nothing was done; add --yes to do it\n")
+    changes = [{"summary": step, "destructive": False} for step in steps]
+    assert json.loads(dry.stdout) == {"made": False, "changes": changes, "left": []}
+    assert [file.name for file in Path().iterdir()] == ["shop.yaml"]
+    done = keyplan(*call, "--yes", "--format", "json")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == {"made": True, "changes": changes, "left": []}
+    again = keyplan(*call, "--yes", "--format", "json")
+    assert json.loads(again.stdout) == {"made": True, "changes": [], "left": []}
+    row = '["Customer", {"customer_id": "00000000-0000-0000-0000-000000000001", "email": "a", "name": "x"}]'
+    loaded = keyplan("load", "shop.yaml", URL, "-", "--format", "json", stdin=row)
+    assert (loaded.exit_code, json.loads(loaded.stdout), loaded.stderr) == (0, {"loaded": 1}, "")
+    assert_fails(keyplan("load", "shop.yaml", URL, "-", "--format", "json", stdin="{"), "stdin:1: is not JSON: …")
+
+
+def test_the_document_of_apply_says_what_destroys_and_what_is_left(
+    keyplan: Keyplan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keyplan("init", "shop.yaml")
+    steps = ["leaves: the index x", "create table A", "destroys: drop table B"]
+    monkeypatch.setattr(api, "apply", lambda *_, **__: steps, raising=False)
+    done = keyplan("apply", "shop.yaml", URL, "--yes", "--format", "json")
+    changes = [
+        {"summary": "create table A", "destructive": False},
+        {"summary": "drop table B", "destructive": True},
+    ]
+    assert json.loads(done.stdout) == {"made": True, "changes": changes, "left": ["the index x"]}
+    monkeypatch.setattr(api, "apply", lambda *_, **__: steps[:1], raising=False)
+    said = "leaves: the index x\nnothing to do; the design is there already\n"
+    assert keyplan("apply", "shop.yaml", URL, "--yes").stdout == said
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -246,6 +283,21 @@ def test_the_lock_file_is_what_runs(keyplan: Keyplan) -> None:
     assert len(changed["against_lock"]["dropped"]) == 1
     kept = keyplan("design", "shop.yaml", "--engine", "sqlite", "--keep", "--format", "json")
     assert json.loads(kept.stdout)["against_lock"]["dropped"] == []
+
+
+def test_a_database_of_another_model_is_not_to_be_applied_to(keyplan: Keyplan) -> None:
+    note = "keyplan: 1\nname: notes\nentities: {Note: {count: 9, fields: {id: 'int, key'}}}\n"
+    Path("notes.yaml").write_text(f"{note}patterns: {{note: {{find: Note, where: id = :id, rate: low}}}}\n")
+    Path("memos.yaml").write_text(Path("notes.yaml").read_text().replace("name: notes", "name: memos"))
+    assert keyplan("apply", "notes.yaml", "sqlite:n.db", "--yes").exit_code == 0
+    call = ("sqlite:n.db", "note", "id=1")
+    recorded = "n.db: the design recorded there: "
+    said = "it is for the model 'notes', not for 'memos'; name another database, or the model it was made for"
+    assert_fails(keyplan("run", "memos.yaml", *call), recorded + said)
+    assert keyplan("apply", "memos.yaml", "sqlite:n.db", "--yes").exit_code == 2
+    Path("notes.yaml").write_text(Path("notes.yaml").read_text().replace("id: 'int, key'", "id: 'int, key', at: int"))
+    said = "the model has changed since the design was made; run 'keyplan apply'"
+    assert_fails(keyplan("run", "notes.yaml", *call), recorded + said)
 
 
 def test_keep_wants_a_lock_file(keyplan: Keyplan) -> None:
@@ -497,6 +549,13 @@ def test_null_in_a_file_clears_a_field(parcels: Keyplan) -> None:
     assert parcels("call", "id=1", "name=@-", stdin="null").exit_code == 0
     assert json.loads(parcels("parcel", "id=1", "--format", "json").stdout)["name"] is None
     assert "null in it clears an optional field" in parcels("--help").stdout
+
+
+def test_what_is_wrong_with_json_is_told_of_text_and_file_alike(parcels: Keyplan) -> None:
+    row = '{"a": 1, "a": 2}'
+    said = "has 'a' twice; leave one out"
+    assert_fails(parcels("add", "parcel_id=9", f"about={row}", "name=x"), f"add: argument 'about': {said}")
+    assert_fails(parcels("add", "parcel_id=9", "about=@-", "name=x", stdin=row), f"-: {said}")
 
 
 def test_a_folder_that_is_not_there_is_told_before_anything_is_promised(keyplan: Keyplan, locked: str) -> None:

@@ -179,7 +179,7 @@ def test_a_recorded_design_that_was_damaged(made: Line) -> None:
         ("UPDATE keyplan_design SET lock = replace(lock, '\"keyplan\": 1', '\"keyplan\": 9')", "of another version"),
         (
             "UPDATE keyplan_design SET lock = replace(lock, '\"notes\"', '\"n\"')",
-            "is for the model 'n', not for",
+            "is for the model 'n', not for 'notes'; name another database, or the model it was made for",
         ),
         ("DELETE FROM keyplan_design", "nothing has been applied to this database yet"),
         ("ALTER TABLE keyplan_design RENAME COLUMN lock TO x", "has a 'keyplan_design' that keyplan did not make"),

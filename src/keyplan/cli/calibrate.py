@@ -37,11 +37,12 @@ def command(arguments: tuple[str, ...], save: bool, yes: bool, form: str) -> int
     if save and not files:
         raise click.UsageError("--save writes beside a model; give the model before the URL")
     model = read_model(files[0]) if files else None
-    keyplan.engine_of(url)  # what cannot be measured is not promised either
+    engine = keyplan.engine_of(url)  # what cannot be measured is not promised either
     if save and not (model is not None and Path(model.file).is_file()):
         raise click.UsageError("--save writes beside a model; put the model in a file")
     if not yes:
-        click.echo("would fill structures of its own there, measure for up to a minute, and remove them again")
+        told = "would fill structures of its own there, measure for up to a minute, and remove them again"
+        click.echo(as_json({"engine": engine, "measured": None, "targets": {}}) if form == "json" else told)
         click.echo("nothing was done; add --yes to do it", err=True)
         return 0
     with working("measuring") as say:

@@ -14,7 +14,8 @@ from keyplan.cli.options import engine_option, format_option, model_argument, re
 @format_option
 @click.option("--save", is_flag=True, help="Write the lock file beside the model; apply and stores use it.")
 @click.option("--keep", is_flag=True, help="Keep every structure of the lock file, and add what pays.")
-def command(model_file: str, engine: str, form: str, save: bool, keep: bool) -> int:
+@click.option("--strict", is_flag=True, help="Exit 1 if there is a warning, too.")
+def command(model_file: str, engine: str, form: str, save: bool, keep: bool, strict: bool) -> int:
     """Find the cheapest schema that serves every pattern of a model.
 
     Where the model has a lock file, what would change against it is shown, too. Exit 1 if a pattern cannot be served;
@@ -45,4 +46,5 @@ def command(model_file: str, engine: str, form: str, save: bool, keep: bool) -> 
         click.echo(difference_text(document["against_lock"]))
     if save:
         click.echo(f"wrote {keyplan.save_lock(model, found)}", err=True)
-    return 1 if found.unserved else 0
+    warned = any(finding.severity != "note" for finding in found.findings)
+    return 1 if found.unserved or (strict and warned) else 0

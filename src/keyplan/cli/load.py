@@ -13,7 +13,8 @@ from typing import Any, BinaryIO
 import click
 
 import keyplan
-from keyplan.cli.options import model_argument, read_model, url_argument, working
+from keyplan.cli.options import format_option, model_argument, read_model, url_argument, working
+from keyplan.cli.output import as_json
 from keyplan.cli.tables import several
 
 Row = tuple[str, dict[str, Any]]
@@ -28,6 +29,7 @@ Row = tuple[str, dict[str, Any]]
 @click.option("--seed", type=int, default=0, show_default=True, help="Another seed makes other rows.")
 @click.option("--until", metavar="DATE", help="The day on which made-up rows end; 2025-01-01 if not given.")
 @click.option("--done", type=click.IntRange(0), default=0, help="Leave out so many rows: an earlier load wrote them.")
+@format_option
 def command(
     model_file: str,
     url: str,
@@ -37,6 +39,7 @@ def command(
     seed: int,
     until: str | None,
     done: int,
+    form: str,
 ) -> None:
     """Load rows, from a file or generated.
 
@@ -76,7 +79,7 @@ def command(
             raise click.ClickException(
                 f"interrupted after {safe} rows; run it again with --done {safe} to go on from there"
             ) from None
-    click.echo(f"loaded {several(loaded, 'row')}")
+    click.echo(as_json({"loaded": loaded}) if form == "json" else f"loaded {several(loaded, 'row')}")
 
 
 def _midnight(day: str | None) -> datetime | None:

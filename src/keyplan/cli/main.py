@@ -1,7 +1,7 @@
 """`keyplan`: the group of commands, and what becomes of every error.
 
 Commands are modules of this package, imported when they are run; `--help` is answered from the table below.
-Exit codes: 0 fine, 1 errors found or patterns unserved, 2 failure.
+Exit codes: 0 fine, 1 errors found or patterns unserved (warnings only with `--strict`), 2 failure.
 """
 
 from __future__ import annotations
@@ -96,13 +96,21 @@ class Commands(click.Group):
             code = 2
         except Exception as error:
             if "--debug" in arguments:
-                raise
-            if isinstance(error.__cause__, KeyboardInterrupt):
-                # It came while a class was being made, of which Python makes an error of its own.
-                error = click.ClickException(INTERRUPTED)
-            _complain(_lines(error))
+                _complain(_traceback(error))
+            else:
+                if isinstance(error.__cause__, KeyboardInterrupt):
+                    # It came while a class was being made, of which Python makes an error of its own.
+                    error = click.ClickException(INTERRUPTED)
+                _complain(_lines(error))
             code = 2
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _traceback(error: Exception) -> list[str]:
+    """What Python would print of an error; left to itself, it would end with the exit code of something found."""
+    from traceback import format_exception  # here, since nearly every command does without it
+
+    return "".join(format_exception(error)).splitlines()
 
 
 def _lines(error: Exception) -> list[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
 from collections.abc import Callable, Iterable
 from datetime import date, datetime, timedelta
@@ -18,8 +17,9 @@ from typing import Any
 from uuid import UUID
 
 from keyplan.errors import quoted
-from keyplan.model.checks import JSON_DEPTH, NUMBER, checker, compact_json, most_bytes
+from keyplan.model.checks import NUMBER, checker, compact_json, most_bytes
 from keyplan.model.identifiers import new_ulid, new_uuid
+from keyplan.model.json_text import parse_json
 from keyplan.model.types import Type
 
 __all__ = [
@@ -71,11 +71,11 @@ def parse(type: Type, text: str) -> object:
     if kind == "bytes":
         return from_json(type, text)
     if kind == "json":
-        return check(_loads(text))
+        return check(parse_json(text, exact=False))
     if type.of is not None:
         stripped = text.strip()
         if stripped.startswith("["):
-            return from_json(type, _loads(stripped, exact=type.of.kind == "decimal"))
+            return from_json(type, parse_json(stripped, exact=type.of.kind == "decimal"))
         of = type.of
         return check([parse(of, part.strip()) for part in stripped.split(",")] if stripped else [])
     return check(text)
@@ -85,15 +85,6 @@ def to_text(type: Type, value: object) -> str:
     """A canonical value as the text that `parse` reads back."""
     plain = to_json(type, value)
     return plain if isinstance(plain, str) and type.kind != "json" else compact_json(plain)
-
-
-def _loads(text: str, exact: bool = False) -> Any:
-    try:
-        return json.loads(text, parse_float=Decimal if exact else None)
-    except RecursionError:
-        raise ValueError(f"is nested more than {JSON_DEPTH} deep; make it simpler") from None
-    except ValueError as error:
-        raise ValueError(f"is not JSON: {error}; check quotes, commas and brackets there") from None
 
 
 def to_json(type: Type, value: object) -> Any:

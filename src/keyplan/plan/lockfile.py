@@ -89,8 +89,10 @@ def read_lock(
     model: Model | None = None,
     where: str = "the lock file",
     remedy: str = "make it again with 'keyplan design --save'",
+    elsewhere: str = "",
 ) -> Design:
-    """The design in a lock text; with a model, one that fits it. Errors say where it stands and what the remedy is."""
+    """The design in a lock text; with a model, one that fits it. Errors say where it stands and what the remedy is, or
+    `elsewhere` if it is for another model, which the remedy would not make good."""
     try:
         document = json.loads(text)
         kind = document["keyplan"]
@@ -101,9 +103,9 @@ def read_lock(
     try:
         if model is not None:
             if document["model"] != model.name:
+                elsewhere = elsewhere or f"{remedy}, or name the model it was made for"
                 raise DesignError(
-                    f"{where}: it is for the model '{document['model']}', not for '{model.name}'; {remedy}, "
-                    "or name the model it was made for"
+                    f"{where}: it is for the model '{document['model']}', not for '{model.name}'; {elsewhere}"
                 )
             if document["model_hash"] != model_hash(model):
                 raise DesignError(f"{where}: the model has changed since the design was made; {remedy}")

@@ -178,7 +178,13 @@ def settled_design(
         return design
     if catalog.lock is not None:
         try:
-            return read_lock(catalog.lock, model, f"{where}: the design recorded there", "run 'keyplan apply'")
+            return read_lock(
+                catalog.lock,
+                model,
+                f"{where}: the design recorded there",
+                "run 'keyplan apply'",
+                elsewhere="name another database, or the model it was made for",
+            )
         except DesignError as error:
             raise DesignMismatchError(str(error)) from None
     if engine.embedded and not create:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from uuid import UUID
@@ -11,7 +12,8 @@ import pytest
 
 from keyplan.errors import ArgumentError
 from keyplan.model.arguments import bind_params
-from keyplan.model.interchange import arguments_from_text, parse_json, row_from_json, to_plain
+from keyplan.model.interchange import arguments_from_text, row_from_json, to_plain
+from keyplan.model.json_text import parse_json
 from keyplan.model.load import parse_model
 from keyplan.model.new_row import row_from_arguments
 
@@ -116,6 +118,31 @@ def test_mistakes(name: str, texts: dict[str, str], message: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         arguments_from_text(MODEL, name, texts)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"a": 1, "a": 2}', "has 'a' twice; leave one out"),
+        ("9" * 5000, "has a number with too many digits; shorten it"),
+        ("[NaN]", "'NaN' is not JSON; give a finite number"),
+        ("{", "is not JSON: Expecting property name enclosed in double quotes at character 2; check quotes, commas …"),
+        ("[" * 100_000, "is nested too deep; make it simpler"),
+    ],
+    ids=["twice", "digits", "nan", "open", "deep"],
+)
+def test_a_json_value_is_read_as_json_in_a_file_is(text: str, said: str) -> None:
+    reason = re.escape(said).replace("…", ".*")
+    with pytest.raises(ArgumentError, match=f"add_box: argument 'notes': {reason}$"):
+        arguments_from_text(MODEL, "add_box", {"notes": text})
+    with pytest.raises(ValueError, match=f"^{reason}$"):
+        parse_json(text)
+
+
+def test_numbers_in_a_json_value_are_the_same_from_both() -> None:
+    text = "[0.1, 1e-7, -0.0, 123456789.123456789, 12345678901234567890]"
+    inline = arguments_from_text(MODEL, "add_box", {"notes": text})
+    assert repr(inline) == repr(arguments_from_text(MODEL, "add_box", {}, {"notes": parse_json(text)}))
 
 
 def test_unknown_arguments_are_left_to_the_call() -> None:

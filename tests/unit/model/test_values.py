@@ -327,6 +327,7 @@ def test_parse_reads_what_people_write() -> None:
         (JSON, "{"),
         (JSON, "null"),
         (JSON, "NaN"),
+        (JSON, '{"a": 1, "a": 2}'),
         (Type("list", of=INT), "1,,2"),
         (Type("list", of=INT), "[1, null]"),
         (Type("list", of=INT), "[1"),
