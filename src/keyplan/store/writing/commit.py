@@ -281,7 +281,8 @@ class Commit:
             yield from self.intents.finish_all(self.now)
             contended = True
             self.waited += 1
-        state = [(one.entity, one.key, one.old) for one in batch.changes]
+        # Rows that values are copied from as well: while others change these, each attempt meets another one.
+        state = [*((one.entity, one.key, one.old) for one in batch.changes), *batch.sources.values()]
         if not contended and (self.writer.refusals.is_final(batch, number, self.jobs) or state == self.last):
             yield from self.clear_the_way(batch, number, reply)
         self.last = state if self.reading == "all" and not contended else None
