@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from types import FrameType
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import event, given
 
 from keyplan.design import design
 from keyplan.design.problem.build import build_problem
@@ -62,3 +63,38 @@ def test_what_is_too_large_to_be_proven_is_as_good_as_is_told(engine: str, model
     assert found.bound <= best.value * (1 + 1e-6)
     assert found.value >= best.bound * (1 - 1e-6)
     assert found.value <= best.value * 2
+
+
+@pytest.mark.parametrize("engine", BUILTIN)
+@proof(10)
+@given(model=any_problems(2))
+def test_where_the_relaxation_uses_too_few_views_for_any_choice_more_are_tried(engine: str, model: Model) -> None:
+    """As if it always did: a choice is found among more and more views, and it is as good as is told."""
+    problem = build_problem(model, get_engine(engine)).problem
+    best = solve(problem)
+    runs: list[int] = []
+    tried: list[Any] = []
+
+    def run(*given: Any, **more: Any) -> Any:
+        runs.append(1)
+        return None if len(runs) == 1 else solved(*given, **more)
+
+    def look(*given: Any) -> Any:
+        tried.append(look_for_any(*given))
+        return tried[-1]
+
+    solved, look_for_any = minimize._solved_whole, minimize._any
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(minimize, "LARGE", 0)
+        patch.setattr(minimize, "SOME", 2)
+        patch.setattr(minimize, "_solved_whole", run)
+        patch.setattr(minimize, "_any", look)
+        found = solve(problem)
+    event("the relaxation is a choice" if not runs else "more are tried")
+    if best is None or found is None:
+        assert best is found
+        return
+    assert all(one is not None for one in tried)
+    assert found.bound <= best.value * (1 + 1e-6)
+    assert best.bound <= found.value * (1 + 1e-6)
+    assert found.value == pytest.approx(evaluate(problem, set(found.chosen)).cost, rel=1e-9)
